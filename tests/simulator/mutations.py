@@ -188,7 +188,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a task is given up at the first loss",
-        K + "pipeline.interpreter:_frame_move",
+        K + "pipeline.interpreter:_advance_frame",
         "frame.losses >= MOST_LOSSES",
         "frame.losses >= 1",
     ),
@@ -207,7 +207,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a snapshot forgets the order of queues",
-        K + "state.replay:_loaded",
+        K + "state.replay:_load",
         "return OrderedSet.of(value)",
         "return OrderedSet.of(sorted(value))",
     ),

@@ -13,6 +13,9 @@ from noetl.kernel.server_reads import Needs, reads_extracted
 from noetl.model import ExpressionError, Json
 from noetl.model.reference import may_hold_marker
 
+WAITING_KINDS = frozenset({"playbook", "wait"})
+"""Kinds of tasks that wait without a worker."""
+
 TASK_TIMEOUT = 300.0
 """Seconds an attempt may take if the playbook says nothing."""
 

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from noetl.dsl.document.playbook import Guard, Write
 from noetl.events.bodies import Patch
-from noetl.expr import EvaluationSite, ReferenceUnresolved, Scope, Template, render, truthy
+from noetl.expr import EvaluationSite, ReferenceUnresolved, Scope, Template, render, truthy, write_at_path
 from noetl.kernel.references.resolve import (
     Fetched,
     Unfetched,
@@ -21,7 +21,7 @@ from noetl.kernel.references.resolve import (
 from noetl.kernel.result_rules import INLINE_MAX_BYTES
 from noetl.kernel.state.reducers import combine
 from noetl.kernel.state.run_state import ExecutionInputs, Frame, RunState, reducer_of
-from noetl.kernel.state.variables import json_size, overlaid_value, size_growth, variable_at
+from noetl.kernel.state.variables import json_size, size_growth, variable_at
 from noetl.model import ExpressionError, Json, NoetlError
 from noetl.model.reference import (
     is_reference,
@@ -104,13 +104,13 @@ class EvaluationScope:
         """Evaluate one assignment. Raises ExpressionError."""
         assert write.scope != "args"  # noqa: S101 -- the reader makes those the args of their arc
         patch = Patch(scope=write.scope, path=write.path, value=self.value(write.value))
-        values = _seen(self.namespaces.get(patch.scope), patch, self._run)
+        values = _namespace_after(self.namespaces.get(patch.scope), patch, self._run)
         if patch.scope == "ctx":
-            self._fit(patch, values)
+            self._require_room(patch, values)
         self.patches.append(patch)
         self.namespaces[patch.scope] = values
 
-    def _fit(self, patch: Patch, values: Mapping[str, Any]) -> None:
+    def _require_room(self, patch: Patch, values: Mapping[str, Any]) -> None:
         if len(values) > CTX_KEYS:
             raise limit_error(f"ctx would have more than {CTX_KEYS} keys")
         self._room -= size_growth(self.namespaces.get("ctx") or {}, patch.path, inline_stand_in(patch.value))
@@ -138,7 +138,7 @@ class EvaluationScope:
         used: set[str] = set()
         values = substitute_fetched(values, fetched, used)
         for reference in references_in(values):
-            if huge := _huge(reference):
+            if huge := _too_large_table(reference):
                 raise huge
         missing = missing_keys(values, fetched)
         if revealed is not None:
@@ -155,19 +155,19 @@ class EvaluationScope:
     def unfetched(self, error: ReferenceUnresolved) -> NoetlError:
         """What to raise for a value that is not at hand: that it must be fetched, or that it cannot be."""
         missing = set(stored_keys(error.reference)) - self._fetched.keys()
-        if huge := _huge(error.reference):
+        if huge := _too_large_table(error.reference):
             return huge
         return self._needs(missing) if missing else error
 
     def apply_patch(self, patch: Patch) -> None:
         """Take over a write that is evaluated already."""
         self.patches.append(patch)
-        self.namespaces[patch.scope] = overlaid_value(
+        self.namespaces[patch.scope] = write_at_path(
             self.namespaces.get(patch.scope), patch.path, patch.value
         )
 
 
-def _huge(reference: dict[str, Any]) -> ExpressionError | None:
+def _too_large_table(reference: dict[str, Any]) -> ExpressionError | None:
     """Why the rows of a table are not read, if there are too many."""
     if not is_table_reference(reference) or reference["size"] <= ROWS_BYTES:
         return None
@@ -189,11 +189,11 @@ def inline_stand_in(value: Any) -> Any:
     return "." * KEPT_BYTES if json_size(value) > INLINE_MAX_BYTES else value
 
 
-def _seen(values: object, patch: Patch, run: RunState | None) -> dict[str, Any]:
+def _namespace_after(values: object, patch: Patch, run: RunState | None) -> dict[str, Any]:
     """What a scope looks like to its writer after a write."""
     reducer = reducer_of(run, patch) if run is not None else ""
     value = combine(reducer, variable_at(values, patch.path), [patch.value]) if reducer else patch.value
-    return overlaid_value(values, patch.path, value)
+    return write_at_path(values, patch.path, value)
 
 
 def _clock(now: int) -> Callable[[], str]:
@@ -221,7 +221,7 @@ def state_scope(
 
 def loop_scope(run: RunState, now: int, fetched: Fetched | None = None) -> EvaluationScope:
     """For `loop.in` and the loop's knobs."""
-    return EvaluationScope(_of_run(run), now, fetched=fetched)
+    return EvaluationScope(_run_namespaces(run), now, fetched=fetched)
 
 
 def task_scope(
@@ -232,8 +232,8 @@ def task_scope(
     fetched: Fetched | None = None,
 ) -> EvaluationScope:
     """For a task's args, inputs and spec."""
-    spaces = _of_run(run)
-    spaces["iter"] = _iter(run, frame)
+    spaces = _run_namespaces(run)
+    spaces["iter"] = _iter_namespace(run, frame)
     spaces["_prev"] = frame.prev
     spaces["_task"] = run.task(frame).label
     spaces["_attempt"] = max(frame.attempt - frame.forgiven, 1)
@@ -243,7 +243,9 @@ def task_scope(
     for patch in frame.contributions:
         fetched_patch = structs.replace(patch, value=scope.with_fetched(patch.value))
         try:
-            scope.namespaces[patch.scope] = _seen(scope.namespaces[patch.scope], fetched_patch, run)
+            scope.namespaces[patch.scope] = _namespace_after(
+                scope.namespaces[patch.scope], fetched_patch, run
+            )
         except ReferenceUnresolved as error:
             raise scope.unfetched(error) from None
     return scope
@@ -259,14 +261,14 @@ def routing_scope(
     ctx_size: int = 0,
 ) -> EvaluationScope:
     """For a step's own writes, and its arcs."""
-    spaces = _of_run(run)
+    spaces = _run_namespaces(run)
     spaces["ctx"] = ctx
     spaces["steps"] = steps
     spaces["event"] = event
     return EvaluationScope(spaces, now, ctx_size=ctx_size)
 
 
-def _of_run(run: RunState) -> dict[str, Any]:
+def _run_namespaces(run: RunState) -> dict[str, Any]:
     spaces: dict[str, Any] = {
         "workload": run.inputs.workload,
         "execution_id": run.inputs.execution_id,
@@ -288,7 +290,7 @@ def item_keys(run: RunState, frame: Frame) -> tuple[str, ...]:
     return stored_keys(item) if is_reference(item) else ()
 
 
-def _iter(run: RunState, frame: Frame) -> dict[str, Any]:
+def _iter_namespace(run: RunState, frame: Frame) -> dict[str, Any]:
     loop = run.loop
     index = frame.index
     if loop is None or run.step.step.loop is None:

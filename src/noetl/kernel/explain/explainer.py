@@ -70,15 +70,15 @@ class _Explainer:
         self.now = event.ts
         match event.body:
             case TokenEnqueued() as body:
-                self._enqueued(event, body)
+                self._note_arrival(event, body)
             case TokenParked() as body:
-                self._admission_decided(event, body.token, "waiting" if body.mode == "wait" else "parked")
+                self._note_admission(event, body.token, "waiting" if body.mode == "wait" else "parked")
             case TokenAdmitted() as body:
-                self._admission_decided(event, body.token, "admitted")
+                self._note_admission(event, body.token, "admitted")
             case TokenDiscarded() as body:
-                self._discarded(event, body)
+                self._note_discard(event, body)
             case StepScheduled() as body:
-                self._scheduling(event, body)
+                self._note_schedule(event, body)
             case NextEvaluated() as body if body.run in self.runs:
                 run = self.state.runs[body.run]
                 self.runs[body.run].routing = explain_routing(self.state, run, body, event.seq, event.ts)
@@ -111,7 +111,7 @@ class _Explainer:
         if name in self.runs and name not in self.state.runs and name not in self.state.failed_runs:
             self.over[name] = self.runs.pop(name).explanation()
 
-    def _enqueued(self, event: Event, body: TokenEnqueued) -> None:
+    def _note_arrival(self, event: Event, body: TokenEnqueued) -> None:
         run = self.state.runs.get(body.run)
         arrival: dict[str, Any] = {}
         if run is not None:
@@ -123,7 +123,7 @@ class _Explainer:
             token=token, seq=event.seq, args=truncate_value(body.args), **arrival
         )
 
-    def _admission_decided(self, event: Event, name: str, verdict: AdmissionVerdict) -> None:
+    def _note_admission(self, event: Event, name: str, verdict: AdmissionVerdict) -> None:
         """Admission was asked about a token."""
         token = self.state.tokens.get(name)
         if token is None or self.state.step_of(token).step.admit is None:
@@ -137,18 +137,18 @@ class _Explainer:
             token=name, seq=event.seq, verdict=verdict, asked=times_asked, rules=rules
         )
 
-    def _scheduling(self, event: Event, body: StepScheduled) -> None:
+    def _note_schedule(self, event: Event, body: StepScheduled) -> None:
         if self.state.plan.by_name[body.step].step.join is None:
             for name in body.tokens:
-                self._admission_decided(event, name, "admitted")
+                self._note_admission(event, name, "admitted")
         self.brought = (
             tuple(self.arrivals.pop(name) for name in body.tokens),
             tuple(self.gates.pop(name) for name in body.tokens if name in self.gates),
         )
 
-    def _discarded(self, event: Event, body: TokenDiscarded) -> None:
+    def _note_discard(self, event: Event, body: TokenDiscarded) -> None:
         if body.reason == "denied":
-            self._admission_decided(event, body.token, "denied")
+            self._note_admission(event, body.token, "denied")
         gate = self.gates.pop(body.token, None)
         arrival = self.arrivals.pop(body.token)
         if body.reason == "absorbed":

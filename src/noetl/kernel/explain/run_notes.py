@@ -68,12 +68,12 @@ class TaskNotes:
             redelivered=self.redelivered,
             open=still_open,
             retried=self.retried,
-            rules=tuple(_matched(task, *key, times) for key, times in self.rules.items()),
+            rules=tuple(_matched_rule(task, *key, times) for key, times in self.rules.items()),
             retries=tuple(self.retries),
         )
 
 
-def _matched(task: Task, rule: int | None, do: str, times: int) -> MatchedRule:
+def _matched_rule(task: Task, rule: int | None, do: str, times: int) -> MatchedRule:
     position = position_of_rule(task, rule)
     if position is None or rule is None or task.policy is None:
         return MatchedRule(do=do, times=times)

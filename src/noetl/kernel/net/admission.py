@@ -32,9 +32,9 @@ def decide_admission(state: ExecutionState, token: Token, now: int) -> list[Even
         scope = admission_scope(state, token, now)
         try:
             if not _allows(policy, scope):
-                return _denied(state, token, policy, scope, now)
+                return _deny(state, token, policy, scope, now)
         except ExpressionError as error:
-            return _broken(state, [token], error)
+            return _fail_by_expression(state, [token], error)
     if plan.step.join is not None:
         return [TokenAdmitted(token=token.id)]
     return schedule_run(state, [token], now)
@@ -42,7 +42,7 @@ def decide_admission(state: ExecutionState, token: Token, now: int) -> list[Even
 
 def schedule_run(state: ExecutionState, tokens: Sequence[Token], now: int) -> list[EventBody]:
     """A run for these tokens, their args merged in order of arrival over the step's own."""
-    if limit := _too_many(state):
+    if limit := _limit_step_runs(state):
         return limit
     step = state.step_of(tokens[0]).step
     args: dict[str, Any] = {}
@@ -55,20 +55,20 @@ def schedule_run(state: ExecutionState, tokens: Sequence[Token], now: int) -> li
             scope.namespaces["args"] = args
             if step.join is not None:
                 scope.namespaces["joined"] = [
-                    {"step": _source(state, token), "args": token.args} for token in tokens
+                    {"step": _source_step(state, token), "args": token.args} for token in tokens
                 ]
             args = {**scope.mapping(step.args), **args}
             scope.namespaces["args"] = args
             deadline = _deadline(scope, step.timeout, now)
         except ExpressionError as error:
-            return _broken(state, tokens, error)
+            return _fail_by_expression(state, tokens, error)
     names = tuple([token.id for token in tokens])
     return [StepScheduled(step=step.name, tokens=names, args=args, deadline=deadline)]
 
 
 def fail_at_admission(state: ExecutionState, tokens: Sequence[Token], error: ErrorInfo) -> list[EventBody]:
     """A run that fails at once, so that the step's own arcs can handle it."""
-    if limit := _too_many(state):
+    if limit := _limit_step_runs(state):
         return limit
     step = state.step_of(tokens[0]).step
     args: dict[str, Any] = {}
@@ -78,7 +78,9 @@ def fail_at_admission(state: ExecutionState, tokens: Sequence[Token], error: Err
     return [scheduled, StepFailed(run=run_id(state.version + 1), error=error, source="server")]
 
 
-def _broken(state: ExecutionState, tokens: Sequence[Token], error: ExpressionError) -> list[EventBody]:
+def _fail_by_expression(
+    state: ExecutionState, tokens: Sequence[Token], error: ExpressionError
+) -> list[EventBody]:
     """An expression raised: the branch ends here, and the execution has failed."""
     fault = expression_error_info(error)
     bodies = fail_at_admission(state, tokens, fault)
@@ -90,7 +92,7 @@ def _broken(state: ExecutionState, tokens: Sequence[Token], error: ExpressionErr
     return bodies
 
 
-def _too_many(state: ExecutionState) -> list[EventBody]:
+def _limit_step_runs(state: ExecutionState) -> list[EventBody]:
     most = state.plan.playbook.executor.max_step_runs
     if state.scheduled < most:
         return []
@@ -105,7 +107,7 @@ def _allows(policy: Admission, scope: EvaluationScope) -> bool:
     return bool(policy.otherwise)
 
 
-def _denied(
+def _deny(
     state: ExecutionState, token: Token, policy: Admission, scope: EvaluationScope, now: int
 ) -> list[EventBody]:
     match policy.on_deny:
@@ -131,7 +133,7 @@ def admission_scope(state: ExecutionState, token: Token, now: int) -> Evaluation
     return state_scope(state.inputs, state.ctx.values, state.outcomes, now, args=token.args)
 
 
-def _source(state: ExecutionState, token: Token) -> str | None:
+def _source_step(state: ExecutionState, token: Token) -> str | None:
     return state.plan.by_number[token.source].name if token.source >= 0 else None
 
 

@@ -6,14 +6,10 @@ from noetl.events.bodies import (
     EventBody,
     LoopDone,
     LoopIterationCompleted,
-    LoopIterationStarted,
-    LoopStarted,
     RunResumed,
+    RunSuspended,
     StepDone,
-    StepFailed,
     StepScheduled,
-    TaskProcessed,
-    TaskStarted,
     TokenDiscarded,
 )
 from noetl.events.codec import encode
@@ -38,7 +34,7 @@ from noetl.kernel.net.commands import (
 )
 from noetl.kernel.net.execution_request import decide_request
 from noetl.kernel.net.quiescence import decide_join, decide_quiescence
-from noetl.kernel.net.reports import ENDING, decide_report
+from noetl.kernel.net.reports import REPORTED_INSIDE, RUN_ENDS, decide_report
 from noetl.kernel.net.routing import decide_routing, seal_run_end
 from noetl.kernel.pipeline.interpreter import cancel_run
 from noetl.kernel.plan import StepPlan
@@ -47,13 +43,14 @@ from noetl.kernel.references.loop_chunks import add_chunk, add_manifest
 from noetl.kernel.state.agenda import AdmitToken, DeliverSignal, FireJoin, RouteRun
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.fold import evolve
+from noetl.kernel.state.run_fold import RunEnd
 from noetl.kernel.state.run_state import RunState
 
 MAX_EVENTS_AT_ONCE = 10_000
 """Events after which `handle` leaves the rest for another append."""
 
-_INSIDE = frozenset({TaskStarted, TaskProcessed, LoopStarted, LoopIterationStarted, LoopIterationCompleted})
-"""What happens inside a run and leaves it open: nothing follows unless it wrote what others wait for."""
+_LEAVES_RUN_OPEN = REPORTED_INSIDE - {RunSuspended}
+"""What happens inside a run that goes on: nothing follows unless it wrote what others wait for."""
 
 
 def decide(state: ExecutionState, command: Command, now: int) -> list[EventBody]:
@@ -97,7 +94,7 @@ def decide_next(state: ExecutionState, now: int) -> list[EventBody]:
     if state.status != "running":
         return []
     if state.stopping:
-        return _stop(state) or decide_quiescence(state, now)
+        return _decide_stop(state) or decide_quiescence(state, now)
     if not state.agenda:
         return decide_quiescence(state, now)
     item = state.agenda.first
@@ -119,7 +116,7 @@ def decide_next(state: ExecutionState, now: int) -> list[EventBody]:
             assert_never(item)
 
 
-def _stop(state: ExecutionState) -> list[EventBody]:
+def _decide_stop(state: ExecutionState) -> list[EventBody]:
     """After a cancel: tokens go, runs that nobody owns end, the others are waited for."""
     discarded: list[EventBody] = [TokenDiscarded(token=token, reason="cancelled") for token in state.tokens]
     why = state.stop_error.message if state.stop_error is not None else "the execution was cancelled"
@@ -140,7 +137,7 @@ def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
     """
     events: list[Event] = []
     _record(state, decide(state, command, now), events, now)
-    if not events or (type(events[-1].body) in _INSIDE and not state.agenda and not state.stopping):
+    if not events or (type(events[-1].body) in _LEAVES_RUN_OPEN and not state.agenda and not state.stopping):
         return events
     _proceed(state, events, now)
     if isinstance(command, Report) and command.claims and len(events) < MAX_EVENTS_AT_ONCE:
@@ -150,7 +147,7 @@ def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
 
 def _claim_next(state: ExecutionState, command: Report, events: list[Event], now: int) -> None:
     """Whoever reported the end of a run goes on with the execution, without asking again."""
-    ended = type(command.bodies[-1]) in ENDING
+    ended = type(command.bodies[-1]) in RUN_ENDS
     if ended and state.ready and state.status == "running" and not state.stopping:
         _record(state, operations.decide_claim(state, Claim(state.ready.first, command.claims)), events, now)
 
@@ -179,20 +176,20 @@ def _record(state: ExecutionState, bodies: list[EventBody], events: list[Event],
     lightest = state.plan.smallest_limit
     for body in bodies:
         kind = type(body)
-        if kind in ENDING:
+        if kind in RUN_ENDS:
             # What is recorded is what was completed.
-            body = _seal(state, body, now)  # type: ignore[arg-type]  # noqa: PLW2901
+            body = _seal_body(state, body, now)  # type: ignore[arg-type]  # noqa: PLW2901
         data = encode(body)
         if len(data) > lightest:
-            body, data = _externalized(state, body, data)  # noqa: PLW2901
+            body, data = _externalize_body(state, body, data)  # noqa: PLW2901
         if kind is LoopIterationCompleted:
-            body, data = _with_chunk(state, body, data)  # type: ignore[arg-type]  # noqa: PLW2901
+            body, data = _store_chunk(state, body, data)  # type: ignore[arg-type]  # noqa: PLW2901
         event = Event(state.version + 1, now, body, data)
         evolve(state, event)
         events.append(event)
 
 
-def _seal(state: ExecutionState, body: StepDone | StepFailed | LoopDone, now: int) -> EventBody:
+def _seal_body(state: ExecutionState, body: RunEnd, now: int) -> EventBody:
     run = state.runs[body.run]
     if isinstance(body, LoopDone):
         body, blobs = add_manifest(run, body, state.pending_blobs)
@@ -200,22 +197,22 @@ def _seal(state: ExecutionState, body: StepDone | StepFailed | LoopDone, now: in
     return seal_run_end(state, run, body, now)
 
 
-def _externalized(state: ExecutionState, body: EventBody, data: bytes) -> tuple[EventBody, bytes]:
-    externalized, blobs = externalize(state.plan, _step_of(state, body), body, state.execution_id)
+def _externalize_body(state: ExecutionState, body: EventBody, data: bytes) -> tuple[EventBody, bytes]:
+    externalized, blobs = externalize(state.plan, _step_of_body(state, body), body, state.execution_id)
     if externalized is body:
         return body, data
     state.blobs.extend(blobs)
     return externalized, encode(externalized)
 
 
-def _step_of(state: ExecutionState, body: EventBody) -> StepPlan | None:
+def _step_of_body(state: ExecutionState, body: EventBody) -> StepPlan | None:
     if isinstance(body, StepScheduled):
         return state.plan.by_name[body.step]
     run = state.runs.get(getattr(body, "run", ""))
     return run.step if run is not None else None
 
 
-def _with_chunk(
+def _store_chunk(
     state: ExecutionState, body: LoopIterationCompleted, data: bytes
 ) -> tuple[LoopIterationCompleted, bytes]:
     run = state.runs[body.run]

@@ -105,12 +105,12 @@ def decide_retry(state: ExecutionState, command: Retry) -> list[EventBody]:
 
 def decide_patch_ctx(state: ExecutionState, command: PatchCtx) -> list[EventBody]:
     require_active(state)
-    patches = _escaped(command.patches)
+    patches = _escape_patches(command.patches)
     _must_fit(state, *patches)
     return [CtxPatched(patches=patches, by=command.by)]
 
 
-def _escaped(patches: tuple[Patch, ...]) -> tuple[Patch, ...]:
+def _escape_patches(patches: tuple[Patch, ...]) -> tuple[Patch, ...]:
     return tuple(structs.replace(patch, value=escape(patch.value)) for patch in patches)
 
 
@@ -136,7 +136,7 @@ def decide_fork(state: ExecutionState, command: Fork) -> list[EventBody]:
         file=command.file,
         workload=workload,
     )
-    patches = _escaped(command.patches)
+    patches = _escape_patches(command.patches)
     return [forked, CtxPatched(patches=patches, by=command.by)] if patches else [forked]
 
 

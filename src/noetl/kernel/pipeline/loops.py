@@ -23,10 +23,10 @@ def start_loop(run: RunState, now: int, fetched: Fetched) -> Move:
     assert loop is not None  # noqa: S101 -- asked of loop steps only
     scope = loop_scope(run, now, fetched)
     try:
-        items: Any = _in_parts(run, loop.items, now)
+        items: Any = _stored_items(run, loop.items, now)
         if items is None:
             items = loop_items(scope.value(loop.items))
-        most = 1 if loop.mode == "sequential" else _most(scope, loop.max_in_flight)
+        max_in_flight = 1 if loop.mode == "sequential" else _max_in_flight(scope, loop.max_in_flight)
     except ReferenceUnresolved as error:
         fault = scope.unfetched(error)
         if not isinstance(fault, ExpressionError):
@@ -35,10 +35,10 @@ def start_loop(run: RunState, now: int, fetched: Fetched) -> Move:
     except ExpressionError as error:
         return Finish(StepFailed(run=run.id, error=expression_error_info(error)))
     total = items["length"] if isinstance(items, dict) else len(items)
-    return Record(LoopStarted(run=run.id, total=total, items=items, max_in_flight=most))
+    return Record(LoopStarted(run=run.id, total=total, items=items, max_in_flight=max_in_flight))
 
 
-def _in_parts(run: RunState, data: Template, now: int) -> dict[str, Any] | None:
+def _stored_items(run: RunState, data: Template, now: int) -> dict[str, Any] | None:
     """The manifest or table that the loop runs over, if it names one and nothing else."""
     if not isinstance(data, Expression) or data.path is None:
         return None
@@ -65,7 +65,7 @@ def loop_items(value: Any) -> list[Any]:
     return value
 
 
-def _most(scope: EvaluationScope, value: int | Expression) -> int:
+def _max_in_flight(scope: EvaluationScope, value: int | Expression) -> int:
     number = scope.value(value) if isinstance(value, Expression) else value
     try:
         return max(int(number), 1)  # type: ignore[arg-type]
@@ -78,7 +78,7 @@ def end_loop(run: RunState) -> Move:
     loop = run.loop
     assert loop is not None  # noqa: S101 -- only a loop has no frames while it is claimed
     if loop.broken >= 0:
-        return Finish(_broken(run, loop.broken))
+        return Finish(_loop_failed(run, loop.broken))
     return Finish(
         LoopDone(
             run=run.id,
@@ -91,7 +91,7 @@ def end_loop(run: RunState) -> Move:
     )
 
 
-def _broken(run: RunState, index: int) -> StepFailed:
+def _loop_failed(run: RunState, index: int) -> StepFailed:
     assert run.loop is not None  # noqa: S101 -- as above
     frame = run.loop.failed_frames[index]
     cause = frame.error

@@ -71,7 +71,7 @@ def judge(  # noqa: PLR0917 - what is judged, and what that needs
     else is needed is asked for, or raises Unfetched where `fetched` is not given at all.
     """
     if may_hold_marker([outcome]):
-        outcome = _escaped(outcome)
+        outcome = _escape_outcome(outcome)
     if fetched is None:
         return judge_with_policy(run, index, outcome, now, keychain, {})
     try:
@@ -92,7 +92,7 @@ def judge_without_policy(run: RunState, move: RunTask, outcome: Outcome) -> tupl
         return None
     scalar = outcome.error is None and not outcome.helpers and type(outcome.result) in _SCALARS
     if not scalar and may_hold_marker([outcome]):
-        outcome = _escaped(outcome)
+        outcome = _escape_outcome(outcome)
     started = move.started
     processed = TaskProcessed(
         run=run.id,
@@ -120,7 +120,7 @@ _SCALARS = frozenset({type(None), bool, int, float})
 """Types of results that stay in the event, and stand for nothing else."""
 
 
-def _escaped(outcome: Outcome) -> Outcome:
+def _escape_outcome(outcome: Outcome) -> Outcome:
     """What a tool gave, as it may stand in the log."""
     error = outcome.error
     if error is not None:
@@ -147,7 +147,7 @@ def judge_with_policy(  # noqa: PLR0917 - what is judged, and what that needs
     task = run.task(frame)
     if task.policy is None and not task.writes:
         verdict = _Verdict(do="continue" if outcome.status == "ok" else "fail")
-        return _processed(run, frame, outcome, verdict, [])
+        return _task_processed(run, frame, outcome, verdict, [])
     if not fetched:
         return _judge_with_values(run, frame, outcome, now, keychain, fetched)
     first = item_keys(run, frame)
@@ -186,7 +186,7 @@ def _judge_with_values(  # noqa: PLR0917 - what is judged, and what that needs
         _fail_with(verdict, fault)
     except ExpressionError as error:
         _fail_with(verdict, error)
-    return _processed(run, frame, outcome, verdict, patches)
+    return _task_processed(run, frame, outcome, verdict, patches)
 
 
 def _fail_with(verdict: _Verdict, error: ExpressionError) -> None:
@@ -206,7 +206,7 @@ def _own_args(args: Mapping[str, Template], scope: EvaluationScope) -> dict[str,
     return rendered
 
 
-def _processed(
+def _task_processed(
     run: RunState, frame: Frame, outcome: Outcome, verdict: _Verdict, patches: list[Patch]
 ) -> TaskProcessed:
     task = run.task(frame)
@@ -338,7 +338,7 @@ def _delay(case: _Case, retry: RetryTask, tries: int) -> float:
     if retry.max_delay is not None:
         delay = min(delay, retry.max_delay)
     if retry.jitter:
-        delay += retry.jitter * _chance(case)
+        delay += retry.jitter * _jitter_fraction(case)
     return delay
 
 
@@ -358,7 +358,7 @@ def _seconds(value: Any, now: int) -> float:
     return max(moment.timestamp() - now / SECOND, 0.0)
 
 
-def _chance(case: _Case) -> float:
+def _jitter_fraction(case: _Case) -> float:
     """A number from 0 to 1 that differs between tries and is the same when asked again."""
     # Not random: deciding the same outcome again, in `verify` or after a crash, must give the same delay.
     attempt_key = (

@@ -12,7 +12,7 @@ from noetl.dsl.document.playbook import Task
 from noetl.events.bodies import LoopIterationStarted, TaskStarted
 from noetl.expr import Constant, ReferenceUnresolved, SecretRefused, Template, template_uses
 from noetl.kernel.pipeline.moves import RunTask
-from noetl.kernel.plan import ConstantInputs, timeout_of
+from noetl.kernel.plan import WAITING_KINDS, ConstantInputs, timeout_of
 from noetl.kernel.references.resolve import Fetched, Unfetched, with_needed_values
 from noetl.kernel.scopes import EvaluationScope, item_keys, task_scope
 from noetl.kernel.state.run_state import Frame, RunState
@@ -20,9 +20,6 @@ from noetl.model import ExpressionError, NoetlError
 from noetl.model.reference import may_hold_marker, wrap_references
 from noetl.model.secret import SECRET_KEY_PREFIX as SECRET_PREFIX
 from noetl.model.secret import SecretLost, secret_keys
-
-WAITING_KINDS = frozenset({"playbook", "wait"})
-"""What waits without a worker."""
 
 PASSING = "noop"
 """What hands on its inputs as they are: secrets among them stay hidden."""

@@ -32,7 +32,7 @@ def begin_wait(run: RunState, frame: Frame, now: int) -> RunSuspended | Outcome:
         return RunSuspended(
             run=run.id, reason="signal", iteration=frame.index, signal=str(signal), until=deadline
         )
-    until = _moment(inputs, now)
+    until = _wait_until(inputs, now)
     if isinstance(until, Outcome):
         return until
     return RunSuspended(run=run.id, reason="wait", iteration=frame.index, until=until)
@@ -42,11 +42,11 @@ def outcome_after_wait(run: RunState, frame: Frame, resumption: Resumption) -> O
     """What a waiting task gives after its wait."""
     if resumption.reason == "timeout":
         if run.task(frame).kind == "playbook":
-            return _late(run, frame)
+            return _child_timeout(run, frame)
         message = f"`{run.task(frame).label}` waited too long"
         return failed(ErrorInfo(kind="timeout", message=message, retryable=True))
     if resumption.reason == "child":
-        return _of_child(run, frame, resumption.payload)
+        return _child_outcome(run, frame, resumption.payload)
     return succeeded(resumption.payload)
 
 
@@ -66,9 +66,9 @@ def wait_attempt_meta(run: RunState, frame: Frame, now: int) -> dict[str, Any]:
     }
 
 
-def _of_child(run: RunState, frame: Frame, ended: Mapping[str, Any]) -> Outcome:
+def _child_outcome(run: RunState, frame: Frame, ended: Mapping[str, Any]) -> Outcome:
     helper = {"execution_id": ended["execution_id"], "status": ended["status"]}
-    if ended["status"] == "completed" or _setting(run, frame, "on_failure", default="fail") == "continue":
+    if ended["status"] == "completed" or _knob(run, frame, "on_failure", default="fail") == "continue":
         return succeeded(ended.get("result"), playbook=helper)
     cause = ended.get("error") or {}
     message = f"the child {ended['execution_id']} {ended['status']}"
@@ -90,7 +90,7 @@ def _child_message(cause: Mapping[str, Any]) -> str:
     return message if lowest is cause else f"… {message}"
 
 
-def _late(run: RunState, frame: Frame) -> Outcome:
+def _child_timeout(run: RunState, frame: Frame) -> Outcome:
     child, limit = child_id(run, frame), _explicit_timeout(run, frame)
     message = f"the child {child} was not done within {limit:g} s"
     error = ErrorInfo(kind="timeout", message=message, retryable=True)
@@ -113,7 +113,7 @@ def child_id(run: RunState, frame: Frame) -> str:
     return str(UUID(bytes=bytes(body)))
 
 
-def _moment(inputs: Mapping[str, Any], now: int) -> int | Outcome:
+def _wait_until(inputs: Mapping[str, Any], now: int) -> int | Outcome:
     seconds, until = inputs.get("seconds"), inputs.get("until")
     try:
         if seconds is not None:
@@ -125,7 +125,7 @@ def _moment(inputs: Mapping[str, Any], now: int) -> int | Outcome:
     return round(moment.timestamp() * SECOND)
 
 
-def _setting(run: RunState, frame: Frame, name: str, default: Any) -> Any:
+def _knob(run: RunState, frame: Frame, name: str, default: Any) -> Any:
     data = run.task(frame).spec.get(name)
     if isinstance(data, Constant):
         return data.value if data.value is not None else default
@@ -135,8 +135,8 @@ def _setting(run: RunState, frame: Frame, name: str, default: Any) -> Any:
 
 def waits_for_child(run: RunState, frame: Frame) -> bool:
     """Whether a task that starts a child goes on only when that has ended."""
-    return bool(_setting(run, frame, "wait", default=True))
+    return bool(_knob(run, frame, "wait", default=True))
 
 
 def _explicit_timeout(run: RunState, frame: Frame) -> float | None:
-    return seconds_in({"timeout": _setting(run, frame, "timeout", default=None)}, "timeout")
+    return seconds_in({"timeout": _knob(run, frame, "timeout", default=None)}, "timeout")

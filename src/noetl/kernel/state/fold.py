@@ -10,6 +10,7 @@ from noetl.kernel.errors import WrongSequence
 from noetl.kernel.state import marking, run_fold
 from noetl.kernel.state.agenda import AdmitToken, DeliverSignal, RouteRun
 from noetl.kernel.state.execution_state import ExecutionState, UnhandledFailure
+from noetl.kernel.state.run_fold import RUN_FOLDS, RunEnd
 from noetl.kernel.state.run_state import RunState, reducer_of
 from noetl.kernel.state.variables import Variables
 from noetl.kernel.state.watchers import watching_tokens
@@ -167,9 +168,7 @@ def _fold_step_failed(state: ExecutionState, body: of.StepFailed, event: Event) 
     _end_run(state, run, body, event)
 
 
-def _end_run(
-    state: ExecutionState, run: RunState, body: of.StepDone | of.StepFailed | of.LoopDone, event: Event
-) -> None:
+def _end_run(state: ExecutionState, run: RunState, body: RunEnd, event: Event) -> None:
     if run.phase == "ended":
         raise WrongSequence(f"{run.id} has ended already")
     run.phase = "ended"
@@ -347,11 +346,8 @@ _FOLDS: dict[type[EventBody], Callable[[ExecutionState, Any, Event], None]] = {
     of.StepScheduled: marking.fold_step_scheduled,
     of.TokenClaimed: _fold_token_claimed,
     of.LeaseExpired: _fold_lease_expired,
-    of.TaskStarted: _fold_run_event,
+    **dict.fromkeys(RUN_FOLDS, _fold_run_event),  # those that change more than the run stand below
     of.TaskProcessed: _fold_task_processed,
-    of.LoopStarted: _fold_run_event,
-    of.LoopIterationStarted: _fold_run_event,
-    of.LoopIterationCompleted: _fold_run_event,
     of.RunSuspended: _fold_run_suspended,
     of.RunResumed: _fold_run_resumed,
     of.StepDone: _fold_step_done,

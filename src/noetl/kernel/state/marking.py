@@ -28,10 +28,10 @@ def settle_step(state: ExecutionState, number: int) -> None:
     for join in list(state.joins):
         plan = state.plan.by_number[join]
         if (plan.above >> number & 1 or join == number) and not state.can_reach(join):
-            _complete(state, join)
+            _complete_join(state, join)
 
 
-def _complete(state: ExecutionState, number: int) -> None:
+def _complete_join(state: ExecutionState, number: int) -> None:
     """Nothing else can come to this join."""
     waiting = state.joins[number]
     step = state.plan.by_number[number].step
@@ -173,7 +173,7 @@ def fold_step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Ev
         token=body.tokens[0] if body.tokens else "",
     )
     if plan.step.join is not None:
-        run.joined = [_joined(state, token) for token in tokens]
+        run.joined = [_joined_entry(state, token) for token in tokens]
     if plan.passes and tokens:
         run.inherited = max(tokens, key=lambda token: token.source).inherited
     state.runs[run.id] = run
@@ -200,7 +200,7 @@ def fold_step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Ev
         state.ready.add(run.id)
 
 
-def _joined(state: ExecutionState, token: Token) -> dict[str, Any]:
+def _joined_entry(state: ExecutionState, token: Token) -> dict[str, Any]:
     step = state.plan.by_number[token.source].name if token.source >= 0 else None
     return {"step": step, "args": token.args}
 

@@ -55,7 +55,7 @@ def load_state(plan: Plan, data: dict[str, Any]) -> ExecutionState:
     if data["format"] != STATE_FORMAT or data["hash"] != plan.playbook.hash:
         raise WrongSequence("the snapshot is of another format or playbook")
     inputs = ExecutionInputs(data["execution_id"], data["workload"], data["trace_id"])
-    return _loaded(data, ExecutionState, plan, inputs)
+    return _load(data, ExecutionState, plan, inputs)
 
 
 def dump_run(run: RunState) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def dump_run(run: RunState) -> dict[str, Any]:
 
 
 def load_run(plan: Plan, inputs: ExecutionInputs, data: dict[str, Any]) -> RunState:
-    return _loaded(data, RunState, plan, inputs)
+    return _load(data, RunState, plan, inputs)
 
 
 class _Mappings:
@@ -94,8 +94,8 @@ class _Mappings:
         return number
 
 
-def _loaded(data: dict[str, Any], kind: type[T], plan: Plan, inputs: ExecutionInputs) -> T:
-    def restored(wanted: type, value: Any) -> Any:
+def _load(data: dict[str, Any], kind: type[T], plan: Plan, inputs: ExecutionInputs) -> T:
+    def restore(wanted: type, value: Any) -> Any:
         if wanted is Variables:
             number, shared, size = value
             return Variables(data["mappings"][number], shared=shared, size=size)
@@ -113,4 +113,4 @@ def _loaded(data: dict[str, Any], kind: type[T], plan: Plan, inputs: ExecutionIn
             return PendingBlobs()
         raise TypeError(f"a snapshot cannot restore {wanted.__name__}")
 
-    return msgspec.convert(data["state"], kind, str_keys=True, dec_hook=restored)
+    return msgspec.convert(data["state"], kind, str_keys=True, dec_hook=restore)

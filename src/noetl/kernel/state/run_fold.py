@@ -3,11 +3,12 @@
 from bisect import insort
 from collections.abc import Callable
 from operator import itemgetter
-from typing import Any, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from noetl.events import bodies as of
 from noetl.events.bodies import Patch
 from noetl.kernel.errors import WrongSequence
+from noetl.kernel.plan import WAITING_KINDS
 from noetl.kernel.state.run_state import Frame, LoopState, Resumption, RunState, Suspension, reducer_of
 
 FAILURES_KEPT = 100
@@ -76,7 +77,7 @@ def fold_task_started(run: RunState, body: of.TaskStarted) -> None:
     frame.attempt = body.attempt
     frame.running = True
     frame.retry_at = None
-    if run.task(frame).kind in ("wait", "playbook"):
+    if run.task(frame).kind in WAITING_KINDS:
         frame.input = body.input
         frame.began_at = body.at
     else:
@@ -275,6 +276,9 @@ def reopen_run(run: RunState) -> None:
         run.busy.add(str(frame.index))
     run.suspended = 0
 
+
+RunEnd: TypeAlias = of.StepDone | of.StepFailed | of.LoopDone
+"""What ends a run. It changes more than the run, so the fold of the execution knows it."""
 
 RUN_FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     of.TaskStarted: fold_task_started,

@@ -16,7 +16,10 @@ Phase: TypeAlias = Literal["ready", "claimed", "suspended", "ended"]
 
 
 class ExecutionInputs:
-    """What never changes in an execution. Shared by its state and all its runs."""
+    """What an execution was asked with. Shared by its state and all its runs.
+
+    The request and a fork set it; nothing that a playbook does changes it.
+    """
 
     __slots__ = ("_trace_id", "execution_id", "workload")
 

@@ -36,7 +36,7 @@ class Variables:
             self.shared = False
         self.size += size_growth(self.values, path, value)
         key = path[0]
-        self.values[key] = value if len(path) == 1 else overlaid_value(self.values.get(key), path[1:], value)
+        self.values[key] = value if len(path) == 1 else write_at_path(self.values.get(key), path[1:], value)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Variables) and self.values == other.values and self.shared == other.shared
@@ -45,10 +45,6 @@ class Variables:
 
     def __repr__(self) -> str:
         return f"Variables({self.values!r}, shared={self.shared})"
-
-
-overlaid_value = write_at_path
-"""A copy with the value at a path; what is not on the way is shared."""
 
 
 def mapping_size(values: Mapping[str, Any]) -> int:

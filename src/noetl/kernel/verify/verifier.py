@@ -21,7 +21,7 @@ from noetl.kernel.errors import NotOwner, Refused, WrongSequence
 from noetl.kernel.net.commands import TimerFired
 from noetl.kernel.net.decider import MAX_EVENTS_AT_ONCE, decide, decide_next
 from noetl.kernel.net.execution_request import DECIDER
-from noetl.kernel.net.reports import ENDS, REPORTS
+from noetl.kernel.net.reports import REPORTABLE
 from noetl.kernel.net.routing import seal_run_end
 from noetl.kernel.pipeline.policy import SECOND
 from noetl.kernel.plan import Plan
@@ -31,6 +31,7 @@ from noetl.kernel.references.resolve import Unfetched
 from noetl.kernel.state.blobs import PendingBlobs
 from noetl.kernel.state.execution_state import ExecutionState, new_state
 from noetl.kernel.state.fold import evolve
+from noetl.kernel.state.run_fold import RunEnd
 from noetl.kernel.state.run_state import RunState
 from noetl.kernel.verify.comparison import BodyGap, bodies_differ, body_gaps, explained_by_clock, same_body
 from noetl.kernel.verify.difference import (
@@ -147,15 +148,15 @@ class Verifier:
 
     def _owned(self, body: EventBody) -> RunState | None:
         """The run that a worker speaks of."""
-        if not isinstance(body, (*REPORTS, *ENDS)):
+        if type(body) not in REPORTABLE:
             return None
-        run = self.state.runs.get(body.run)
+        run = self.state.runs.get(getattr(body, "run", ""))
         return run if run is not None and run.phase == "claimed" else None
 
     def _sealed(self, body: EventBody, now: int) -> EventBody:
         if isinstance(body, LoopDone):
             body, _ = add_manifest(self.state.runs[body.run], body, PendingBlobs())
-        if isinstance(body, ENDS):
+        if isinstance(body, RunEnd):
             return seal_run_end(self.state, self.state.runs[body.run], body, now)
         return body
 

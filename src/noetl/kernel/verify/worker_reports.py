@@ -24,7 +24,8 @@ from noetl.kernel.pipeline.interpreter import MOST_LOSSES, advance, advance_fram
 from noetl.kernel.pipeline.loops import start_loop
 from noetl.kernel.pipeline.moves import Finish, Move, Record, RunTask
 from noetl.kernel.pipeline.policy import judge_with_policy as verdict_on
-from noetl.kernel.pipeline.task_inputs import WAITING_KINDS, reads_keychain
+from noetl.kernel.pipeline.task_inputs import reads_keychain
+from noetl.kernel.plan import WAITING_KINDS
 from noetl.kernel.references.resolve import Fetched
 from noetl.kernel.scopes import loop_scope, task_scope
 from noetl.kernel.state.run_state import Frame, RunState
@@ -37,26 +38,30 @@ def derive_report(run: RunState, body: EventBody, now: int, fetched: Fetched) ->
     """
     match body:
         case LoopStarted():
-            return _body(start_loop(run, now, fetched)) if run.step.step.loop and run.loop is None else None
+            return (
+                _body_of_move(start_loop(run, now, fetched))
+                if run.step.step.loop and run.loop is None
+                else None
+            )
         case LoopIterationStarted():
             starts = run.can_start and run.loop is not None
             return LoopIterationStarted(run=run.id, index=run.loop.next) if starts and run.loop else None
         case RunSuspended(reason="pause"):
             return pause_run(run)
         case StepDone() | StepFailed() | LoopDone():
-            return _end(run, now, fetched)
+            return _derive_end(run, now, fetched)
     frame = frame_of_event(run, body)
     if frame is None or frame.suspension is not None:
         return None
     match body:
         case TaskStarted() if not frame.running and reads_keychain(run.task(frame)):
-            return _started_with_secrets(run, frame, body)
+            return _derive_started(run, frame, body)
         case TaskProcessed():
-            return _processed(run, frame, body, now, fetched)
+            return _derive_processed(run, frame, body, now, fetched)
         case _ if _in_flight(run, frame):
             return None
         case _:
-            return _body(advance_frame(run, frame.index, now, fetched=fetched))
+            return _body_of_move(advance_frame(run, frame.index, now, fetched=fetched))
 
 
 def frame_of_event(run: RunState, body: EventBody) -> Frame | None:
@@ -65,7 +70,7 @@ def frame_of_event(run: RunState, body: EventBody) -> Frame | None:
     return run.frames.get(index)
 
 
-def _body(move: Move) -> EventBody | None:
+def _body_of_move(move: Move) -> EventBody | None:
     match move:
         case RunTask():
             return move.started
@@ -80,18 +85,18 @@ def _in_flight(run: RunState, frame: Frame) -> bool:
     return frame.running and frame.resumption is None and run.task(frame).kind not in WAITING_KINDS
 
 
-def _end(run: RunState, now: int, fetched: Fetched) -> EventBody | None:
+def _derive_end(run: RunState, now: int, fetched: Fetched) -> EventBody | None:
     if run.step.step.loop is not None:
         if run.frames or run.can_start:
             return None
-        return _body(advance(run, now, None, fetched))
+        return _body_of_move(advance(run, now, None, fetched))
     frame = run.frames.get(0)
     if frame is None or frame.suspension is not None or _in_flight(run, frame):
         return None
-    return _body(advance_frame(run, 0, now, fetched=fetched))
+    return _body_of_move(advance_frame(run, 0, now, fetched=fetched))
 
 
-def _processed(
+def _derive_processed(
     run: RunState, frame: Frame, body: TaskProcessed, now: int, fetched: Fetched
 ) -> EventBody | None:
     """The verdict about the outcome: that of the tool, or the one that follows from the run itself."""
@@ -99,7 +104,7 @@ def _processed(
         return None
     outcome = body.outcome
     if not _came_from_outside(run, frame, body):
-        follows = _body(advance_frame(run, frame.index, now, fetched=fetched))
+        follows = _body_of_move(advance_frame(run, frame.index, now, fetched=fetched))
         if not isinstance(follows, TaskProcessed):
             return follows
         # Its times are the worker's, and told by it alone.
@@ -117,7 +122,7 @@ def _came_from_outside(run: RunState, frame: Frame, body: TaskProcessed) -> bool
     return task.kind not in WAITING_KINDS or (task.kind == "playbook" and body.outcome.status == "error")
 
 
-def _started_with_secrets(run: RunState, frame: Frame, body: TaskStarted) -> TaskStarted:
+def _derive_started(run: RunState, frame: Frame, body: TaskStarted) -> TaskStarted:
     """All but the input, which is as it is recorded."""
     label = run.task(frame).label
     return TaskStarted(
