@@ -116,7 +116,7 @@ def _constant_inputs(task: Task) -> ConstantInputs | None:
     try:
         return None if may_hold_marker([inputs, spec]) else ConstantInputs(inputs, spec, timeout_of(spec))
     except ExpressionError:
-        return None  # told when it is run
+        return None  # it is reported when the task is run
 
 
 def _only_task(step: Step, plain: Mapping[str, ConstantInputs]) -> Task | None:

@@ -75,7 +75,7 @@ class EvaluationScope:
         self._fetched: Fetched = fetched or {}
         self._used: set[str] | None = None
         self._room = CTX_BYTES - ctx_size
-        if fetched:
+        if fetched:  # else nothing can be put in place, and values need not be walked through
             for name, space in spaces.items():
                 spaces[name] = self.with_fetched(space)
             results = self.with_fetched(results)
@@ -102,7 +102,7 @@ class EvaluationScope:
 
     def write(self, write: Write) -> None:
         """Evaluate one assignment. Raises ExpressionError."""
-        assert write.scope != "args"  # noqa: S101 -- the reader makes those the args of their arc
+        assert write.scope != "args"  # noqa: S101 - the reader makes those the args of their arc
         patch = Patch(scope=write.scope, path=write.path, value=self.value(write.value))
         values = _namespace_after(self.namespaces.get(patch.scope), patch, self._run)
         if patch.scope == "ctx":
@@ -131,9 +131,9 @@ class EvaluationScope:
         """The whole values, as users wrote them.
 
         With `revealed`, the secrets in all but the last are in their places; without, they stay hidden.
-        Raises Unfetched and Lost.
+        Raises Unfetched and SecretLost.
         """
-        if not may_hold_marker(values):
+        if not may_hold_marker(values):  # the common case: a search in the bytes, not a walk
             return values
         used: set[str] = set()
         values = substitute_fetched(values, fetched, used)

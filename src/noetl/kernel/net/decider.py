@@ -1,4 +1,4 @@
-"""The door to the kernel: `decide` answers a command, `follow` what the state itself demands."""
+"""The door to the kernel: `decide` answers a command, `decide_next` what the state itself demands."""
 
 from typing import assert_never
 
@@ -58,7 +58,7 @@ def decide(state: ExecutionState, command: Command, now: int) -> list[EventBody]
 
     Raises Refused or NotOwner; what was done already gives no events. `now` is in microseconds.
     """
-    match command:
+    match command:  # what comes with every task stands first
         case Report():
             return decide_report(state, command)
         case Claim():
@@ -131,12 +131,14 @@ def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
     """Decide, and everything that follows; the state is brought up to date in place.
 
     All events belong into one append. Raises Refused and NotOwner with the state unchanged. After very
-    many events it stops, so that an append stays small: `due` is then true, and `proceed` goes on.
+    many events it stops, so that an append stays small: `decision_due` is then true, and `proceed` goes on.
     `state.blobs` must be stored before the events are. Raises EventUnwritable if a value was let in that
     JSON does not know: the state is then of no use any more.
     """
     events: list[Event] = []
     _record(state, decide(state, command, now), events, now)
+    # The fast path of `_proceed`, after every task of a large loop: where a run goes on and nothing is on the
+    # agenda, `decide_next` finds nothing.
     if not events or (type(events[-1].body) in _LEAVES_RUN_OPEN and not state.agenda and not state.stopping):
         return events
     _proceed(state, events, now)
@@ -173,17 +175,17 @@ def _proceed(state: ExecutionState, events: list[Event], now: int) -> list[Event
 
 
 def _record(state: ExecutionState, bodies: list[EventBody], events: list[Event], now: int) -> None:
-    lightest = state.plan.smallest_limit
-    for body in bodies:
-        kind = type(body)
+    for decided in bodies:
+        body, kind = decided, type(decided)
         if kind in RUN_ENDS:
-            # What is recorded is what was completed.
-            body = _seal_body(state, body, now)  # type: ignore[arg-type]  # noqa: PLW2901
+            body = _seal_body(state, body, now)  # type: ignore[arg-type]  # its type was asked
         data = encode(body)
-        if len(data) > lightest:
-            body, data = _externalize_body(state, body, data)  # noqa: PLW2901
+        # The fast path of `_externalize_body`: the bytes are needed anyway, and so few hold nothing large.
+        if len(data) > state.plan.smallest_limit:
+            body, data = _externalize_body(state, body, data)
         if kind is LoopIterationCompleted:
-            body, data = _store_chunk(state, body, data)  # type: ignore[arg-type]  # noqa: PLW2901
+            body, data = _store_chunk(state, body, data)  # type: ignore[arg-type]  # its type was asked
+        # Folded is what is stored, references and all, so that a replay comes to the same state.
         event = Event(state.version + 1, now, body, data)
         evolve(state, event)
         events.append(event)

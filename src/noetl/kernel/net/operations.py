@@ -176,7 +176,7 @@ def _frame_timer(run: RunState, iteration: int, now: int) -> list[EventBody]:
     if waits is None or waits.until is None or waits.until > now:
         return []
     reason = "timer" if waits.reason in ("retry", "wait") else "timeout"
-    return [RunResumed(run=run.id, reason=reason, iteration=iteration)]  # type: ignore[arg-type]
+    return [RunResumed(run=run.id, reason=reason, iteration=iteration)]  # type: ignore[arg-type]  # one of two texts
 
 
 def _token_timeout(state: ExecutionState, name: str, now: int) -> list[EventBody]:

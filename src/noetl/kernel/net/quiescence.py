@@ -38,7 +38,7 @@ def decide_join(state: ExecutionState, number: int, now: int) -> list[EventBody]
     """A join lets go: one run for its tokens, or a late token is absorbed."""
     join = state.joins[number]
     policy = state.plan.by_number[number].step.join
-    assert policy is not None  # noqa: S101 -- only steps with a join have one in the state
+    assert policy is not None  # noqa: S101 - only steps with a join have one in the state
     match policy.mode:
         case "all":
             names = join.arrivals

@@ -46,7 +46,7 @@ def advance(run: RunState, now: int, secrets: Secrets | None = None, fetched: Fe
     try:
         if run.step.step.loop is not None and run.loop is None:
             return start_loop(run, now, fetched)
-        for index in run.busy:
+        for index in run.busy:  # not all frames: thousands of iterations may be suspended
             move = _advance_frame(run, run.frames[int(index)], now, secrets, fetched)
             if not isinstance(move, Wait):
                 return move
@@ -56,6 +56,7 @@ def advance(run: RunState, now: int, secrets: Secrets | None = None, fetched: Fe
     except Unfetched as error:
         return Fetch(error.keys)
     if run.can_start and run.loop is not None:
+        # With a keychain inputs are masked, constant or not, so the slow way is gone.
         begun = open_constant_iteration(run, now) if secrets is None else None
         return begun or Record(LoopIterationStarted(run=run.id, index=run.loop.next))
     if not run.frames:

@@ -20,7 +20,7 @@ from noetl.model.reference import escape, is_manifest, is_reference, is_table_re
 def start_loop(run: RunState, now: int, fetched: Fetched) -> Move:
     """The collection, evaluated once. A manifest or a table is gone through as it is. Raises Unfetched."""
     loop = run.step.step.loop
-    assert loop is not None  # noqa: S101 -- asked of loop steps only
+    assert loop is not None  # noqa: S101 - asked of loop steps only
     scope = loop_scope(run, now, fetched)
     try:
         items: Any = _stored_items(run, loop.items, now)
@@ -68,7 +68,7 @@ def loop_items(value: Any) -> list[Any]:
 def _max_in_flight(scope: EvaluationScope, value: int | Expression) -> int:
     number = scope.value(value) if isinstance(value, Expression) else value
     try:
-        return max(int(number), 1)  # type: ignore[arg-type]
+        return max(int(number), 1)  # type: ignore[arg-type]  # what is no number raises
     except (TypeError, ValueError):
         raise ExpressionError(f"`max_in_flight` is a number, not {number!r}") from None
 
@@ -76,7 +76,7 @@ def _max_in_flight(scope: EvaluationScope, value: int | Expression) -> int:
 def end_loop(run: RunState) -> Move:
     """No iteration is open and none will begin. The result is what no chunk holds yet."""
     loop = run.loop
-    assert loop is not None  # noqa: S101 -- only a loop has no frames while it is claimed
+    assert loop is not None  # noqa: S101 - only a loop has no frames while it is claimed
     if loop.broken >= 0:
         return Finish(_loop_failed(run, loop.broken))
     return Finish(
@@ -92,7 +92,7 @@ def end_loop(run: RunState) -> Move:
 
 
 def _loop_failed(run: RunState, index: int) -> StepFailed:
-    assert run.loop is not None  # noqa: S101 -- as above
+    assert run.loop is not None  # noqa: S101 - only a loop has iterations that fail it
     frame = run.loop.failed_frames[index]
     cause = frame.error
     message = f"iteration {index} failed"

@@ -16,7 +16,7 @@ LIMITS_IN_CHUNK = 4
 
 
 def add_chunk(
-    run: RunState, body: LoopIterationCompleted, size: int, ledger: PendingBlobs
+    run: RunState, body: LoopIterationCompleted, size: int, pending: PendingBlobs
 ) -> tuple[LoopIterationCompleted, list[Blob]]:
     """The end of an iteration; with a chunk if it is time to store what the loop holds.
 
@@ -27,21 +27,21 @@ def add_chunk(
     if loop is None:
         return body, []
     try:
-        held = ledger.loop_bytes[run.id]
+        bytes_held = pending.loop_bytes[run.id]
     except KeyError:
-        held = sum(len(encode_value(result)) for result in loop.results)
-    ledger.loop_bytes[run.id] = held + size
+        bytes_held = sum(len(encode_value(result)) for result in loop.results)
+    pending.loop_bytes[run.id] = bytes_held + size
     most = run.step.rules.limit * LIMITS_IN_CHUNK
-    if held + size <= most:
+    if bytes_held + size <= most:
         return body, []
     chunked, blobs = force_chunk(run, body)
     if chunked.chunk is None:
         return body, []
     if chunked.chunk["size"] * 2 <= most:
         # The estimate was too high. What waits behind a gap is counted when the gap is closed.
-        ledger.loop_bytes[run.id] = chunked.chunk["size"]
+        pending.loop_bytes[run.id] = chunked.chunk["size"]
         return body, []
-    ledger.loop_bytes[run.id] = 0
+    pending.loop_bytes[run.id] = 0
     return chunked, blobs
 
 
@@ -71,14 +71,14 @@ def _low_after(loop: LoopState, index: int) -> int:
     return low
 
 
-def add_manifest(run: RunState, body: LoopDone, ledger: PendingBlobs) -> tuple[LoopDone, list[Blob]]:
+def add_manifest(run: RunState, body: LoopDone, pending: PendingBlobs) -> tuple[LoopDone, list[Blob]]:
     """The end of a loop, with a manifest of its results if they are many.
 
     Up to here `body.result` ends with the results that no chunk holds; a worker that never heard of the
     chunks sends them all.
     """
     loop, rules = run.loop, run.step.rules
-    ledger.loop_bytes.pop(run.id, None)
+    pending.loop_bytes.pop(run.id, None)
     if loop is None or not isinstance(body.result, list):
         return body, []
     data = b""

@@ -32,6 +32,8 @@ class ReferenceBuilder:
         self.execution_id = execution_id
         self.everything = everything
         self.blobs: dict[str, Blob] = {}
+        # By identity: a result often stands in a body twice or thrice, as outcome, patch and `_prev`. It is
+        # encoded and stored once, and not compared with others, which could be as large.
         self._built: dict[tuple[int, int, int], tuple[Any, Any]] = {}
 
     def externalize_value(self, value: Any, rules: ResultRules, need: Need = NOTHING) -> Any:

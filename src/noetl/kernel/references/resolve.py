@@ -1,6 +1,8 @@
 """From references back to whole values."""
 
+from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Mapping
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from noetl.expr import write_at_path
@@ -39,6 +41,8 @@ def with_needed_values(work: Callable[[Fetched], T], fetched: Fetched, first: tu
 
     So what is only handed on stays a reference. `first` are those it is known to need. Raises Unfetched.
     """
+    # Whoever asks may have more at hand than the next one who asks; what is read must not depend on that,
+    # or a worker that remembers values and `verify` would come to different events.
     needed = {key: fetched[key] for key in first if key in fetched}
     while True:
         try:
@@ -77,14 +81,7 @@ def element_at(items: Any, index: int) -> Any:
     chunks = items["chunks"]
     if not chunks or index >= chunks[-1]["to"]:
         return items["tail"][index - (chunks[-1]["to"] if chunks else 0)]
-    low, high = 0, len(chunks)
-    while low < high:
-        middle = (low + high) // 2
-        if chunks[middle]["to"] <= index:
-            low = middle + 1
-        else:
-            high = middle
-    chunk = chunks[low]
+    chunk = chunks[bisect_right(chunks, index, key=itemgetter("to"))]
     return part_reference(chunk["key"], (index - chunk["from"],))
 
 
@@ -114,7 +111,7 @@ def missing_keys(value: Any, fetched: Fetched) -> set[str]:
 
 
 def secret_keys_in(value: Any) -> set[str]:
-    """The keys of the secrets that are needed to have this value whole. Raises Lost."""
+    """The keys of the secrets that are needed to have this value whole. Raises SecretLost."""
     return {key for secret in secrets_in(value) for key in secret_keys(secret)}
 
 
@@ -131,7 +128,7 @@ async def resolve_references(
         for key in sorted(missing):
             fetched[key] = decode_value_or_table(await get(key))
         value = _without_tables(substitute_fetched(value, fetched, set()), largest_table)
-        fetched = {}
+        fetched = {}  # what is in its place is not needed again, and may be large
     resolved: Json = unescape(value)
     return resolved
 

@@ -129,6 +129,8 @@ class ExecutionState(Struct):
 
     def can_reach(self, number: int) -> bool:
         """Whether a token or run elsewhere may still bring a token to this step's join."""
+        # Its own step is looked at apart: tokens that stand at the join do not come to it any more, and a
+        # run of it brings a token only where the step is on a cycle.
         plan = self.plan.by_number[number]
         at = self.occupancy.get(number)
         if self.occupied & plan.above & ~plan.bit:

@@ -25,7 +25,7 @@ def settle_step(state: ExecutionState, number: int) -> None:
     if not (occupancy.pending or occupancy.joined or occupancy.runs):
         del state.occupancy[number]
         state.occupied &= ~(1 << number)
-    for join in list(state.joins):
+    for join in list(state.joins):  # a join that is complete may leave
         plan = state.plan.by_number[join]
         if (plan.above >> number & 1 or join == number) and not state.can_reach(join):
             _complete_join(state, join)
@@ -53,6 +53,7 @@ def fold_token_enqueued(state: ExecutionState, body: of.TokenEnqueued, event: Ev
     plan = state.plan.by_name[body.step]
     token = Token(f"t{event.seq}", plan.number, body.args)
     state.tokens[token.id] = token
+    # Counted before the run that sends it may leave: a join behind both must not look complete in between.
     occupancy_at(state, plan.number).pending += 1
     state.agenda.add(AdmitToken(token.id))
     if not body.run:
@@ -115,10 +116,7 @@ def _leave(state: ExecutionState, token: Token) -> None:
     if token.stage == "joined":
         occupancy.joined -= 1
         join = state.joins[token.step]
-        if join.arrivals and join.arrivals[0] == token.id:
-            join.arrivals.pop(0)
-        else:
-            join.arrivals.remove(token.id)
+        join.arrivals.remove(token.id)
         return
     occupancy.pending -= 1
     if token.stage != "enqueued":
@@ -178,7 +176,7 @@ def fold_step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Ev
         run.inherited = max(tokens, key=lambda token: token.source).inherited
     state.runs[run.id] = run
     occupancy = occupancy_at(state, plan.number)
-    occupancy.runs += 1
+    occupancy.runs += 1  # before its tokens leave: joins behind this step must not look complete
     for token in tokens:
         _leave(state, token)
         del state.tokens[token.id]

@@ -74,7 +74,7 @@ class _Mappings:
 
     def __init__(self) -> None:
         self.table: list[dict[str, Any]] = []
-        self._known: dict[int, int] = {}
+        self._known: dict[int, int] = {}  # by id: the state holds them all while it is dumped
 
     def plain(self, value: Any) -> Any:
         match value:

@@ -44,7 +44,7 @@ class ExecutionInputs:
             and self.workload == other.workload
         )
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # it changes
 
 
 class Suspension(Struct, frozen=True):
@@ -59,6 +59,7 @@ class Resumption(Struct, frozen=True):
     payload: Any = None
 
 
+# msgspec gives each instance an empty container of its own where the default is one.
 class Frame(Struct):
     """One pass through the pipeline: an iteration, or the whole run where there is no loop.
 
@@ -137,6 +138,7 @@ class RunState(Struct):
     paused: bool = False
     frames: dict[int, Frame] = {}
     busy: OrderedSet[str] = field(default_factory=OrderedSet)
+    """Indices as text: keys of a snapshot are text."""
     suspended: int = 0
     loop: LoopState | None = None
     event: Literal["", "step.done", "step.failed", "loop.done"] = ""

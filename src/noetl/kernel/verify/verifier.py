@@ -88,6 +88,8 @@ class Verifier:
                 yield from self._judge(event, position)
             try:
                 evolve(self.state, event)
+            # Not WrongSequence alone: events of another playbook are folded without being judged, and may
+            # name steps or tasks that this one does not have.
             except (WrongSequence, LookupError, AttributeError, TypeError, ValueError) as fault:
                 yield difference_of_event(self.state, event, f"it cannot follow: {fault}")
             self._after(event)
