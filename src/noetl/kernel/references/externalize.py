@@ -1,6 +1,7 @@
 """An event without its large values: each is stored by itself, and a reference stands for it."""
 
 from collections.abc import Callable
+from operator import is_not
 from typing import Any
 
 from msgspec import structs
@@ -20,7 +21,7 @@ def externalize(
 ) -> tuple[EventBody, list[Blob]]:
     """The body with references in place of large values, and what they stand for.
 
-    `step` is that of the run which the body is about. A body that is light already comes back itself.
+    `step` is that of the run which the body is about. A body without large values comes back itself.
     """
     externalizer = _EXTERNALIZERS.get(type(body))
     if externalizer is None:
@@ -34,32 +35,35 @@ def externalize(
 
 
 class _Externalization:
-    """What is known while one body is made light."""
+    """What is known while the large values of one body are externalized."""
 
     def __init__(self, plan: Plan, step: StepPlan | None, execution_id: str) -> None:
         self.needs = plan.needs
         self.step = step
         self.rules = step.rules if step is not None else plan.rules
         self.builder = ReferenceBuilder(execution_id, plan.needs.everything)
+        self.value = self.builder.externalize_value
+        self.entries = self.builder.externalize_entries
+        self.items = self.builder.externalize_list
 
-    def of_task(self, label: str) -> ResultRules:
+    def rules_of_task(self, label: str) -> ResultRules:
         return self.step.task_rules.get(label, self.rules) if self.step is not None else self.rules
 
     def patches(self, patches: tuple[Patch, ...], rules: ResultRules) -> tuple[Patch, ...]:
         externalized = tuple(self._patch(patch, rules) for patch in patches)
-        return externalized if any(map(_differ, externalized, patches)) else patches
+        return externalized if any(map(is_not, externalized, patches)) else patches
 
     def _patch(self, patch: Patch, rules: ResultRules) -> Patch:
         need = ENTIRE
         if patch.scope != "iter":
             need = (self.needs.ctx if patch.scope == "ctx" else self.needs.run).at(patch.path)
-        value = self.builder.externalize_value(patch.value, rules, need)
+        value = self.value(patch.value, rules, need)
         return patch if value is patch.value else structs.replace(patch, value=value)
 
     def outcome(self, outcome: Outcome, rules: ResultRules) -> Outcome:
-        result = self.builder.externalize_value(outcome.result, rules, self.needs.result)
+        result = self.value(outcome.result, rules, self.needs.result)
         error = self.error(outcome.error, rules)
-        helpers = self.builder.externalize_entries(outcome.helpers, rules)
+        helpers = self.entries(outcome.helpers, rules)
         if result is outcome.result and error is outcome.error and helpers is outcome.helpers:
             return outcome
         return structs.replace(outcome, result=result, error=error, helpers=helpers)
@@ -67,61 +71,52 @@ class _Externalization:
     def error(self, error: ErrorInfo | None, rules: ResultRules) -> ErrorInfo | None:
         if error is None:
             return None
-        details = self.builder.externalize_entries(error.details, rules, ENTIRE)
+        details = self.entries(error.details, rules, ENTIRE)
         return error if details is error.details else structs.replace(error, details=details)
-
-
-def _differ(left: object, right: object) -> bool:
-    return left is not right
 
 
 def _start_fields(context: _Externalization, body: Any) -> dict[str, Any]:
     return {
-        "workload": context.builder.externalize_entries(body.workload, context.rules, context.needs.workload),
-        "ctx": context.builder.externalize_entries(body.ctx, context.rules, context.needs.ctx),
+        "workload": context.entries(body.workload, context.rules, context.needs.workload),
+        "ctx": context.entries(body.ctx, context.rules, context.needs.ctx),
     }
 
 
 def _args_fields(context: _Externalization, body: Any) -> dict[str, Any]:
-    return {"args": context.builder.externalize_entries(body.args, context.rules, context.needs.args)}
+    return {"args": context.entries(body.args, context.rules, context.needs.args)}
 
 
 def _task_started_fields(context: _Externalization, body: of.TaskStarted) -> dict[str, Any]:
-    rules = context.of_task(body.task)
+    rules = context.rules_of_task(body.task)
     if not isinstance(body.input, dict):
-        return {"input": context.builder.externalize_value(body.input, rules)}
+        return {"input": context.value(body.input, rules)}
     args = body.input.get("args")
     if not isinstance(args, dict):
-        return {"input": context.builder.externalize_entries(body.input, rules)}
+        return {"input": context.entries(body.input, rules)}
     other_inputs = {key: value for key, value in body.input.items() if key != "args"}
-    externalized, own = (
-        context.builder.externalize_entries(other_inputs, rules),
-        context.builder.externalize_entries(args, rules),
-    )
+    externalized, own = context.entries(other_inputs, rules), context.entries(args, rules)
     unchanged = externalized is other_inputs and own is args
     return {"input": body.input if unchanged else {**externalized, "args": own}}
 
 
 def _task_processed_fields(context: _Externalization, body: of.TaskProcessed) -> dict[str, Any]:
-    rules = context.of_task(body.task)
+    rules = context.rules_of_task(body.task)
     return {
         "outcome": context.outcome(body.outcome, rules),
         "patches": context.patches(body.patches, rules),
-        "prev": context.builder.externalize_value(body.prev, rules),
+        "prev": context.value(body.prev, rules),
         "error": context.error(body.error, rules),
     }
 
 
 def _loop_started_fields(context: _Externalization, body: of.LoopStarted) -> dict[str, Any]:
     items = body.items
-    return {
-        "items": context.builder.externalize_list(items, context.rules) if isinstance(items, list) else items
-    }
+    return {"items": context.items(items, context.rules) if isinstance(items, list) else items}
 
 
 def _iteration_completed_fields(context: _Externalization, body: of.LoopIterationCompleted) -> dict[str, Any]:
     return {
-        "result": context.builder.externalize_value(body.result, context.rules, context.needs.result),
+        "result": context.value(body.result, context.rules, context.needs.result),
         "error": context.error(body.error, context.rules),
         "contributions": context.patches(body.contributions, context.rules),
     }
@@ -132,13 +127,13 @@ def _resumed_fields(context: _Externalization, body: of.RunResumed) -> dict[str,
     if body.reason == "child" and isinstance(payload, dict):
         # Which child ended and how is read without fetching anything, however small the limit is.
         heavy = {key: value for key, value in payload.items() if key not in ("execution_id", "status")}
-        externalized = context.builder.externalize_entries(heavy, context.rules, ENTIRE)
+        externalized = context.entries(heavy, context.rules, ENTIRE)
         return {"payload": payload if externalized is heavy else {**payload, **externalized}}
-    return {"payload": context.builder.externalize_value(payload, context.rules, ENTIRE)}
+    return {"payload": context.value(payload, context.rules, ENTIRE)}
 
 
 def _signal_fields(context: _Externalization, body: of.SignalReceived) -> dict[str, Any]:
-    return {"payload": context.builder.externalize_value(body.payload, context.rules, ENTIRE)}
+    return {"payload": context.value(body.payload, context.rules, ENTIRE)}
 
 
 def _run_end_fields(context: _Externalization, body: Any) -> dict[str, Any]:
@@ -146,7 +141,7 @@ def _run_end_fields(context: _Externalization, body: Any) -> dict[str, Any]:
     if isinstance(body, of.StepFailed):
         fields["error"] = context.error(body.error, context.rules)
     else:
-        fields["result"] = context.builder.externalize_value(body.result, context.rules, context.needs.result)
+        fields["result"] = context.value(body.result, context.rules, context.needs.result)
     return fields
 
 
@@ -156,7 +151,7 @@ def _patched_fields(context: _Externalization, body: Any) -> dict[str, Any]:
 
 def _execution_end_fields(context: _Externalization, body: of.PlaybookProcessed) -> dict[str, Any]:
     return {
-        "result": context.builder.externalize_value(body.result, context.rules),
+        "result": context.value(body.result, context.rules),
         "error": context.error(body.error, context.rules),
     }
 

@@ -26,6 +26,7 @@ def add_chunk(
     loop = run.loop
     if loop is None:
         return body, []
+    # Remembered beside the state: to count a loop's results anew for each iteration would be quadratic.
     try:
         bytes_held = pending.loop_bytes[run.id]
     except KeyError:

@@ -1,8 +1,5 @@
 """What a worker reports, derived again from the run as it was."""
 
-from collections.abc import Iterator
-from typing import Any
-
 from msgspec.structs import replace
 
 from noetl.dsl.document.playbook import Task
@@ -18,12 +15,12 @@ from noetl.events.bodies import (
     TaskProcessed,
     TaskStarted,
 )
-from noetl.expr import Expression, template_uses
+from noetl.expr import template_uses
 from noetl.kernel.expression_reads import expressions_in, reads_stand_ins
 from noetl.kernel.pipeline.interpreter import MOST_LOSSES, advance, advance_frame, pause_run
 from noetl.kernel.pipeline.loops import start_loop
 from noetl.kernel.pipeline.moves import Finish, Move, Record, RunTask
-from noetl.kernel.pipeline.policy import judge_with_policy as verdict_on
+from noetl.kernel.pipeline.policy import judge_with_policy
 from noetl.kernel.pipeline.task_inputs import reads_keychain
 from noetl.kernel.plan import WAITING_KINDS
 from noetl.kernel.references.resolve import Fetched
@@ -38,14 +35,11 @@ def derive_report(run: RunState, body: EventBody, now: int, fetched: Fetched) ->
     """
     match body:
         case LoopStarted():
-            return (
-                _body_of_move(start_loop(run, now, fetched))
-                if run.step.step.loop and run.loop is None
-                else None
-            )
+            starts = run.step.step.loop is not None and run.loop is None
+            return _body_of_move(start_loop(run, now, fetched)) if starts else None
         case LoopIterationStarted():
-            starts = run.can_start and run.loop is not None
-            return LoopIterationStarted(run=run.id, index=run.loop.next) if starts and run.loop else None
+            loop = run.loop if run.can_start else None
+            return LoopIterationStarted(run=run.id, index=loop.next) if loop is not None else None
         case RunSuspended(reason="pause"):
             return pause_run(run)
         case StepDone() | StepFailed() | LoopDone():
@@ -109,7 +103,7 @@ def _derive_processed(
             return follows
         # Its times are the worker's, and told by it alone.
         outcome = replace(follows.outcome, meta=body.outcome.meta)
-    return verdict_on(run, frame.index, outcome, now, None, fetched)
+    return judge_with_policy(run, frame.index, outcome, now, None, fetched)
 
 
 def _came_from_outside(run: RunState, frame: Frame, body: TaskProcessed) -> bool:
@@ -138,12 +132,10 @@ def _derive_started(run: RunState, frame: Frame, body: TaskStarted) -> TaskStart
 
 def rests_on_secrets(run: RunState, body: EventBody, now: int, fetched: Fetched) -> bool:
     """Whether the worker knew values here that are not at hand: a secret, or what is stored elsewhere."""
-    frame = frame_of_event(run, body)
-    if frame is None or not run.step.step.tasks:
-        return reads_stand_ins(
-            expressions_in(run.step.step.loop), loop_scope(run, now, fetched).expression_scope
-        )
-    if frame.at < len(run.step.step.tasks):
+    step, frame = run.step.step, frame_of_event(run, body)
+    if frame is None or not step.tasks:
+        return reads_stand_ins(expressions_in(step.loop), loop_scope(run, now, fetched).expression_scope)
+    if frame.at < len(step.tasks):
         task = run.task(frame)
         if reads_keychain(task) and (not isinstance(body, TaskProcessed) or _args_read_keychain(task)):
             return True
@@ -151,15 +143,10 @@ def rests_on_secrets(run: RunState, body: EventBody, now: int, fetched: Fetched)
     scope = task_scope(run, frame, now, None, fetched) if is_open else loop_scope(run, now, fetched)
     if isinstance(body, TaskProcessed):
         scope.namespaces["outcome"] = scope.with_fetched(body.outcome.as_value())
-    return reads_stand_ins(_expressions(run), scope.expression_scope)
+    return reads_stand_ins(expressions_in((step.tasks, step.loop)), scope.expression_scope)
 
 
 def _args_read_keychain(task: Task) -> bool:
     return any(
         use.path[0] == "keychain" for value in (task.args or {}).values() for use in template_uses(value)
     )
-
-
-def _expressions(run: RunState) -> Iterator[Expression]:
-    parts: tuple[Any, ...] = (run.step.step.tasks, run.step.step.loop)
-    return expressions_in(parts)
