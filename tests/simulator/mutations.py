@@ -188,7 +188,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a task is given up at the first loss",
-        K + "pipeline.interpreter:_advance_frame",
+        K + "pipeline.interpreter:advance_frame",
         "frame.losses >= MOST_LOSSES",
         "frame.losses >= 1",
     ),

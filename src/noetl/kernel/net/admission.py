@@ -20,6 +20,7 @@ from noetl.kernel.net.execution_request import deadline_after
 from noetl.kernel.pipeline.policy import expression_error_info
 from noetl.kernel.scopes import EvaluationScope, state_scope
 from noetl.kernel.state.execution_state import ExecutionState, Token
+from noetl.kernel.state.marking import joined_entry
 from noetl.model import ExpressionError
 from noetl.model.outcome import ErrorInfo
 
@@ -45,18 +46,14 @@ def schedule_run(state: ExecutionState, tokens: Sequence[Token], now: int) -> li
     if limit := _limit_step_runs(state):
         return limit
     step = state.step_of(tokens[0]).step
-    args: dict[str, Any] = {}
-    for token in tokens:
-        args.update(token.args)
+    args = _merged_args(tokens)
     deadline = None
     if step.args or step.timeout is not None:
         try:
             scope = admission_scope(state, tokens[0], now)
             scope.namespaces["args"] = args
             if step.join is not None:
-                scope.namespaces["joined"] = [
-                    {"step": _source_step(state, token), "args": token.args} for token in tokens
-                ]
+                scope.namespaces["joined"] = [joined_entry(state, token) for token in tokens]
             args = {**scope.mapping(step.args), **args}
             scope.namespaces["args"] = args
             deadline = _deadline(scope, step.timeout, now)
@@ -71,10 +68,8 @@ def fail_at_admission(state: ExecutionState, tokens: Sequence[Token], error: Err
     if limit := _limit_step_runs(state):
         return limit
     step = state.step_of(tokens[0]).step
-    args: dict[str, Any] = {}
-    for token in tokens:
-        args.update(token.args)
-    scheduled = StepScheduled(step=step.name, tokens=tuple(token.id for token in tokens), args=args)
+    names = tuple([token.id for token in tokens])
+    scheduled = StepScheduled(step=step.name, tokens=names, args=_merged_args(tokens))
     return [scheduled, StepFailed(run=run_id(state.version + 1), error=error, source="server")]
 
 
@@ -133,8 +128,11 @@ def admission_scope(state: ExecutionState, token: Token, now: int) -> Evaluation
     return state_scope(state.inputs, state.ctx.values, state.outcomes, now, args=token.args)
 
 
-def _source_step(state: ExecutionState, token: Token) -> str | None:
-    return state.plan.by_number[token.source].name if token.source >= 0 else None
+def _merged_args(tokens: Sequence[Token]) -> dict[str, Any]:
+    args: dict[str, Any] = {}
+    for token in tokens:
+        args.update(token.args)
+    return args
 
 
 def _deadline(scope: EvaluationScope, timeout: float | Expression | None, now: int) -> int | None:

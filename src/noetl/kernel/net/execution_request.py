@@ -67,17 +67,13 @@ def render_workload(state: ExecutionState, requested: dict[str, Any], now: int) 
     """The defaults, rendered in document order, under what the request gives. Raises ExpressionError."""
     merged = dict(requested)
     for key, default in state.plan.playbook.workload.items():
-        value_requested = requested.get(key)
-        if key in requested and not isinstance(value_requested, dict):
+        override = requested.get(key)
+        if key in requested and not isinstance(override, dict):
             continue
         value = workload_scope(state.inputs, merged, now).value(default)
-        merged[key] = (
-            merge_mappings(value, value_requested)
-            if isinstance(value, dict) and isinstance(value_requested, dict)
-            else value
-        )
-        if isinstance(value_requested, dict) and not isinstance(value, dict):
-            merged[key] = value_requested
+        if isinstance(override, dict):
+            value = merge_mappings(value, override) if isinstance(value, dict) else override
+        merged[key] = value
     return merged
 
 

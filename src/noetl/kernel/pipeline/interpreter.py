@@ -47,7 +47,7 @@ def advance(run: RunState, now: int, secrets: Secrets | None = None, fetched: Fe
         if run.step.step.loop is not None and run.loop is None:
             return start_loop(run, now, fetched)
         for index in run.busy:  # not all frames: thousands of iterations may be suspended
-            move = _advance_frame(run, run.frames[int(index)], now, secrets, fetched)
+            move = advance_frame(run, run.frames[int(index)], now, secrets, fetched)
             if not isinstance(move, Wait):
                 return move
             earliest_wait = (
@@ -79,7 +79,8 @@ def cancel_run(
     return StepFailed(run=run.id, error=error, source=source)
 
 
-def _advance_frame(run: RunState, frame: Frame, now: int, secrets: Secrets | None, fetched: Fetched) -> Move:
+def advance_frame(run: RunState, frame: Frame, now: int, secrets: Secrets | None, fetched: Fetched) -> Move:
+    """What one open iteration wants next, whatever the others want. Raises Unfetched."""
     if frame.status != "open":
         return _end_frame(run, frame)
     masked = secrets.masked if secrets else None
@@ -151,10 +152,3 @@ def _fail_frame(run: RunState, frame: Frame, error: ErrorInfo) -> Move:
         return Record(LoopIterationCompleted(run=run.id, index=frame.index, status="error", error=error))
     task = run.task(frame).label
     return Finish(StepFailed(run=run.id, error=error, task=task, attempt=frame.attempt))
-
-
-def advance_frame(
-    run: RunState, index: int, now: int, secrets: Secrets | None = None, *, fetched: Fetched = _NOTHING
-) -> Move:
-    """What one open iteration wants next, whatever the others want. Raises Unfetched."""
-    return _advance_frame(run, run.frames[index], now, secrets, fetched)

@@ -171,7 +171,7 @@ def fold_step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Ev
         token=body.tokens[0] if body.tokens else "",
     )
     if plan.step.join is not None:
-        run.joined = [_joined_entry(state, token) for token in tokens]
+        run.joined = [joined_entry(state, token) for token in tokens]
     if plan.passes and tokens:
         run.inherited = max(tokens, key=lambda token: token.source).inherited
     state.runs[run.id] = run
@@ -198,7 +198,8 @@ def fold_step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Ev
         state.ready.add(run.id)
 
 
-def _joined_entry(state: ExecutionState, token: Token) -> dict[str, Any]:
+def joined_entry(state: ExecutionState, token: Token) -> dict[str, Any]:
+    """What `joined` says of a token."""
     step = state.plan.by_number[token.source].name if token.source >= 0 else None
     return {"step": step, "args": token.args}
 

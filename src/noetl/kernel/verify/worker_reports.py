@@ -55,7 +55,7 @@ def derive_report(run: RunState, body: EventBody, now: int, fetched: Fetched) ->
         case _ if _in_flight(run, frame):
             return None
         case _:
-            return _body_of_move(advance_frame(run, frame.index, now, fetched=fetched))
+            return _body_of_move(advance_frame(run, frame, now, None, fetched))
 
 
 def frame_of_event(run: RunState, body: EventBody) -> Frame | None:
@@ -87,7 +87,7 @@ def _derive_end(run: RunState, now: int, fetched: Fetched) -> EventBody | None:
     frame = run.frames.get(0)
     if frame is None or frame.suspension is not None or _in_flight(run, frame):
         return None
-    return _body_of_move(advance_frame(run, 0, now, fetched=fetched))
+    return _body_of_move(advance_frame(run, frame, now, None, fetched))
 
 
 def _derive_processed(
@@ -98,7 +98,7 @@ def _derive_processed(
         return None
     outcome = body.outcome
     if not _came_from_outside(run, frame, body):
-        follows = _body_of_move(advance_frame(run, frame.index, now, fetched=fetched))
+        follows = _body_of_move(advance_frame(run, frame, now, None, fetched))
         if not isinstance(follows, TaskProcessed):
             return follows
         # Its times are the worker's, and told by it alone.
