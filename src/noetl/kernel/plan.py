@@ -164,6 +164,7 @@ class Plan:
         names = frozenset(playbook.steps)
         self.playbook = playbook
         self.by_number = [
+            # The search counts a step among its own ancestors; its runs reach it again only on a cycle.
             StepPlan(step, number, above[number] & ~(0 if number in cyclic else 1 << number), playbook)
             for number, step in enumerate(playbook.workflow)
         ]

@@ -196,6 +196,7 @@ def _namespace_after(values: object, patch: Patch, run: RunState | None) -> dict
     return write_at_path(values, patch.path, value)
 
 
+# One moment for all of a decision, and not the clock: deciding it again must give the same.
 def _clock(now: int) -> Callable[[], str]:
     return lambda: playbook_time(now)
 

@@ -106,6 +106,7 @@ class Needs:
 
     def _add_namespace(self, space: Need, path: Tail, *, entire: bool) -> None:
         space.add(path, entire=entire)
+        # Values move: what is read as `ctx.a.b.c` may have been the `b` of a result, or the `c` of args.
         for start in range(1, len(path) + 1):
             self.everything.add(path[start:], entire=entire)
 

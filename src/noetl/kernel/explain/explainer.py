@@ -45,7 +45,7 @@ def explain(plan: Plan, execution_id: str, events: Iterable[Event]) -> Explanati
     """
     explainer = _Explainer(new_state(plan, execution_id))
     for event in events:
-        explainer.before(event)
+        explainer.before(event)  # the fold forgets tokens and routed runs
         evolve(explainer.state, event)
         explainer.after(event)
     return explainer.explanation()

@@ -59,7 +59,7 @@ def schedule_run(state: ExecutionState, tokens: Sequence[Token], now: int) -> li
             deadline = _deadline(scope, step.timeout, now)
         except ExpressionError as error:
             return _fail_by_expression(state, tokens, error)
-    names = tuple([token.id for token in tokens])
+    names = tuple([token.id for token in tokens])  # of a list: for one or two, a generator costs more
     return [StepScheduled(step=step.name, tokens=names, args=args, deadline=deadline)]
 
 

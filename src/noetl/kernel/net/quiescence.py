@@ -53,6 +53,7 @@ def decide_join(state: ExecutionState, number: int, now: int) -> list[EventBody]
 
 def _earliest_join(state: ExecutionState) -> int | None:
     """Of the joins that wait for all, the one whose first token came first."""
+    # A token is named by the number of the event that brought it, so names tell the order of arrival.
     waiting = [
         (int(join.arrivals[0][1:]), number)
         for number, join in state.joins.items()

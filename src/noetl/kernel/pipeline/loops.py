@@ -23,6 +23,7 @@ def start_loop(run: RunState, now: int, fetched: Fetched) -> Move:
     assert loop is not None  # noqa: S101 - asked of loop steps only
     scope = loop_scope(run, now, fetched)
     try:
+        # First without what was fetched: a manifest is gone through chunk by chunk, and never had whole.
         items: Any = _stored_items(run, loop.items, now)
         if items is None:
             items = loop_items(scope.value(loop.items))

@@ -333,7 +333,7 @@ def _delay(case: _Case, retry: RetryTask, tries: int) -> float:
         case "linear":
             delay *= tries
         case "exponential":
-            delay *= 2.0 ** min(tries - 1, 60)
+            delay *= 2.0 ** min(tries - 1, 60)  # unbounded, the 1025th try would overflow
         case _:
             assert_never(retry.backoff)
     if retry.max_delay is not None:

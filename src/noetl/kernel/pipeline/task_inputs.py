@@ -121,6 +121,7 @@ def _render_attempt(  # noqa: PLR0917 - a run, a moment, and what may be read th
             error.message = secrets.mask_message(error.message, _decoy_error_message(task, decoy_scope))
         raise
     recorded = inputs
+    # Nobody can render a waiting task again when its wait is over: ctx may have changed meanwhile.
     if task.kind in WAITING_KINDS and (knobs := _rendered_knobs(task, spec)):
         recorded = {**recorded, "spec": knobs}
     if secrets is not None:

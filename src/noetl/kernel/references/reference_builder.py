@@ -124,7 +124,7 @@ class ReferenceBuilder:
 
     def _fit_selected(self, values: Mapping[str, Any], rules: ResultRules, room: "_Room") -> dict[str, Any]:
         selected: dict[str, Any] = {}
-        apart = rules._replace(select=(), preview=0)
+        apart = rules._replace(select=(), preview=0)  # of a part nothing more is selected or shown
         for name, value in values.items():
             data = encode_value(value)
             fits = is_reference(value) or room.take(len(data))

@@ -298,6 +298,7 @@ def _fold_execution_resumed(state: ExecutionState, _: of.ExecutionResumed, __: E
 
 def _fold_execution_retried(state: ExecutionState, body: of.ExecutionRetried, event: Event) -> None:
     if state.deadline is not None:
+        # A retry has all of its time again.
         state.deadline += event.ts - state.timed_from
         state.timed_from = event.ts
     state.status, state.finished, state.error, state.result = "running", "", None, None

@@ -105,6 +105,7 @@ def fold_token_admitted(state: ExecutionState, body: of.TokenAdmitted, _: Event)
         ready = not join.absorbing
     else:
         ready = not state.can_reach(plan.number)
+    # A join that absorbs is on the agenda, too: it discards what has come late.
     if ready or (policy.mode == "any" and join.absorbing):
         state.agenda.add(FireJoin(plan.number))
 
@@ -173,6 +174,7 @@ def fold_step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Ev
     if plan.step.join is not None:
         run.joined = [joined_entry(state, token) for token in tokens]
     if plan.passes and tokens:
+        # Of several branches the last in the document, as with the result of the execution.
         run.inherited = max(tokens, key=lambda token: token.source).inherited
     state.runs[run.id] = run
     occupancy = occupancy_at(state, plan.number)

@@ -86,6 +86,7 @@ def fold_task_started(run: RunState, body: of.TaskStarted) -> None:
 
 def fold_task_processed(run: RunState, body: of.TaskProcessed) -> None:
     frame = require_frame(run, body.iteration)
+    # After too many losses the attempt is judged without being started once more.
     if not (frame.running or frame.losses) or run.task(frame).label != body.task:
         raise WrongSequence(f"{run.id}/{body.iteration} is not running `{body.task}`")
     frame.running = False
@@ -182,6 +183,7 @@ def _count_iteration(run: RunState, loop: LoopState, frame: Frame, body: of.Loop
         return
     loop.failed += 1
     if len(loop.failures) < FAILURES_KEPT:
+        # By index, not by arrival: a parallel loop must end as a sequential one does.
         failure = {"index": body.index, "error": body.error.as_value() if body.error else None}
         insort(loop.failures, failure, key=itemgetter("index"))
     if run.step.step.loop is not None and run.step.step.loop.failure == "fail_fast":
@@ -192,6 +194,7 @@ def _count_iteration(run: RunState, loop: LoopState, frame: Frame, body: of.Loop
 
 
 def _keep_result(loop: LoopState, index: int, result: Any) -> None:
+    # Iterations end in any order; those that have not yet, or failed, leave None.
     offset = index - loop.base
     if offset >= len(loop.results):
         loop.results.extend([None] * (offset + 1 - len(loop.results)))
@@ -208,6 +211,7 @@ def _drop_chunked_results(loop: LoopState, chunk: dict[str, Any]) -> None:
 
 
 def _advance_low(loop: LoopState, index: int) -> None:
+    # Only what ended ahead of a gap is held by number: a set of all would grow with the loop.
     loop.ended.add(index)
     while loop.low in loop.ended:
         loop.ended.discard(loop.low)
@@ -261,6 +265,7 @@ def reopen_run(run: RunState) -> None:
     if loop is not None:
         run.frames.update(loop.failed_frames)
         loop.failed -= len(loop.failed_frames)
+        # `low` goes back to the first that is open again, and what ended above it is held by number anew.
         loop.low = min((loop.low, *loop.failed_frames))
         loop.ended = {index for index in range(loop.low, loop.next) if index not in run.frames}
         loop.failures = []
@@ -295,5 +300,6 @@ RUN_FOLDS: dict[type, Callable[[RunState, Any], None]] = {
 def evolve_run(run: RunState, body: of.EventBody) -> None:
     """Fold one event of the pipeline into the run; others are not for it."""
     RUN_FOLDS[type(body)](run, body)
+    # What the owner has reported is counted, so that a report which comes twice is known as such.
     if type(body) is not of.RunResumed:
         run.reported += 1

@@ -12,6 +12,7 @@ from noetl.model.reference import MARKER
 
 Path: TypeAlias = tuple[str | int, ...]
 
+# Keys sorted, so that the order of a mapping is no difference; as bytes, 1, 1.0 and true are not equal.
 _EXACT = msgspec.json.Encoder(order="sorted")
 _CLOCKED = ("retry_at", "until")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
