@@ -175,13 +175,15 @@ def _proceed(state: ExecutionState, events: list[Event], now: int) -> list[Event
 
 
 def _record(state: ExecutionState, bodies: list[EventBody], events: list[Event], now: int) -> None:
+    limit = state.plan.smallest_limit
     for decided in bodies:
-        body, kind = decided, type(decided)
+        body = decided
+        kind = type(body)
         if kind in RUN_ENDS:
             body = _seal_body(state, body, now)  # type: ignore[arg-type]  # its type was asked
         data = encode(body)
         # The fast path of `_externalize_body`: the bytes are needed anyway, and so few hold nothing large.
-        if len(data) > state.plan.smallest_limit:
+        if len(data) > limit:
             body, data = _externalize_body(state, body, data)
         if kind is LoopIterationCompleted:
             body, data = _store_chunk(state, body, data)  # type: ignore[arg-type]  # its type was asked

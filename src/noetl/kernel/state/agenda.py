@@ -7,7 +7,8 @@ from msgspec import Struct
 from noetl.kernel.state.ordered_set import OrderedSet
 
 
-class _Item(Struct, frozen=True):
+# Several are made for each event, and none can be part of a cycle: the collector need not know them.
+class _Item(Struct, frozen=True, gc=False):
     """Snapshots keep `name` alone; people see items by it, too."""
 
     @property
@@ -18,7 +19,7 @@ class _Item(Struct, frozen=True):
         return repr(self.name)
 
 
-class AdmitToken(_Item, frozen=True):
+class AdmitToken(_Item, frozen=True, gc=False):
     """A token came to its step, or what its rules read has changed."""
 
     token: str
@@ -28,7 +29,7 @@ class AdmitToken(_Item, frozen=True):
         return self.token
 
 
-class RouteRun(_Item, frozen=True):
+class RouteRun(_Item, frozen=True, gc=False):
     """A run has ended, and its arcs are to be judged; or its step has no tasks, and it ends at once."""
 
     run: str
@@ -38,7 +39,7 @@ class RouteRun(_Item, frozen=True):
         return self.run
 
 
-class FireJoin(_Item, frozen=True):
+class FireJoin(_Item, frozen=True, gc=False):
     """The join of the step with this number is full."""
 
     step: int
@@ -48,7 +49,7 @@ class FireJoin(_Item, frozen=True):
         return f"j{self.step}"
 
 
-class DeliverSignal(_Item, frozen=True):
+class DeliverSignal(_Item, frozen=True, gc=False):
     """A signal has come that a run waits for."""
 
     signal: str

@@ -26,10 +26,10 @@ def evolve(state: ExecutionState, event: Event) -> None:
 
 
 def require_run(state: ExecutionState, run: str) -> RunState:
-    open_run = state.runs.get(run)
-    if open_run is None:
-        raise WrongSequence(f"there is no open run {run}")
-    return open_run
+    try:
+        return state.runs[run]
+    except KeyError as missing:
+        raise WrongSequence(f"there is no open run {run}") from missing
 
 
 def write_ctx(state: ExecutionState, patches: Iterable[Patch]) -> None:

@@ -43,10 +43,10 @@ def _complete_join(state: ExecutionState, number: int) -> None:
 
 
 def require_token(state: ExecutionState, token: str) -> Token:
-    known = state.tokens.get(token)
-    if known is None:
-        raise WrongSequence(f"there is no token {token}")
-    return known
+    try:
+        return state.tokens[token]
+    except KeyError as missing:
+        raise WrongSequence(f"there is no token {token}") from missing
 
 
 def fold_token_enqueued(state: ExecutionState, body: of.TokenEnqueued, event: Event) -> None:

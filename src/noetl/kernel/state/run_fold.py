@@ -64,10 +64,10 @@ def open_frame(run: RunState, index: int) -> Frame:
 
 
 def require_frame(run: RunState, index: int) -> Frame:
-    frame = run.frames.get(index)
-    if frame is None:
-        raise WrongSequence(f"{run.id} has no open iteration {index}")
-    return frame
+    try:
+        return run.frames[index]
+    except KeyError as missing:
+        raise WrongSequence(f"{run.id} has no open iteration {index}") from missing
 
 
 def fold_task_started(run: RunState, body: of.TaskStarted) -> None:
