@@ -25,10 +25,10 @@ def _plain(value: Any) -> Any:
     match value:
         case Struct():
             return {
-                field.name: _plain(found)
+                field.encode_name: _plain(member)
                 for field in fields(value)
-                if not isinstance(found := getattr(value, field.name), Plan | ExecutionInputs)
-                and _plain(found) != _default(field)
+                if not isinstance(member := getattr(value, field.name), Plan | ExecutionInputs)
+                and _plain(member) != _default(field)
             }
         case Variables():
             return value.values

@@ -35,10 +35,10 @@ def test_a_recorded_history_leads_to_the_recorded_state(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recorded_history_is_decided_as_it_was(name: str) -> None:
     golden = history(name)
-    found = verify(golden.plan, golden.execution_id, golden.events)
-    assert found.events == len(golden.events)
-    if golden.events[0].body.decider == DECIDER:  # type: ignore[union-attr]
-        assert (found.differences, found.notes) == ((), ())
+    verification = verify(golden.plan, golden.execution_id, golden.events)
+    assert verification.events == len(golden.events)
+    if golden.events[0].body.decider == DECIDER:  # type: ignore[union-attr]  # the request is first
+        assert (verification.differences, verification.notes) == ((), ())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -48,7 +48,7 @@ def test_after_every_append_the_history_is_whole(name: str) -> None:
     assert golden.ends[-1] == len(golden.events)
     for begin, end in pairwise([0, *golden.ends]):
         assert len({event.ts for event in golden.events[begin:end]}) == 1
-        later = (fork.body.source for fork in forks if fork.seq > end)  # type: ignore[union-attr]
+        later = (fork.body.source for fork in forks if fork.seq > end)  # type: ignore[union-attr]  # forks all
         owner = next(later, golden.execution_id)
         assert verify(golden.plan, owner, golden.events[:end]).differences == ()
 

@@ -13,7 +13,7 @@ from noetl.kernel.pipeline.interpreter import advance
 from noetl.kernel.pipeline.moves import Fetch, Finish, Move, Record, RunTask, Suspend, Wait
 from noetl.kernel.pipeline.policy import SECOND, judge
 from noetl.kernel.plan import Plan
-from noetl.kernel.references import resolve_references
+from noetl.kernel.references.resolve import resolve_references
 from noetl.kernel.state.execution_state import ExecutionState, new_state
 from noetl.kernel.state.run_state import RunState
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
@@ -31,7 +31,7 @@ class Fault(str):
 
 
 def error(kind: str = "connection", message: str = "it broke", **details: Any) -> Outcome:
-    return failed(ErrorInfo(kind=kind, message=message, retryable=True, details=details))  # type: ignore[arg-type]
+    return failed(ErrorInfo(kind=kind, message=message, retryable=True, details=details))  # type: ignore[arg-type]  # tests name kinds as text
 
 
 class Driver:
@@ -60,9 +60,9 @@ class Driver:
     def submit(self, command: Command) -> list[Event]:
         events = handle(self.state, command, self.now)
         self._append(events)
-        while decision_due(self.state) and (more := proceed(self.state, self.now)):
-            self._append(more)
-            events = events + more
+        while decision_due(self.state) and (following := proceed(self.state, self.now)):
+            self._append(following)
+            events = events + following
         return events
 
     def _append(self, events: list[Event]) -> None:
@@ -159,38 +159,38 @@ class Driver:
     def outcome_of(self, call: RunTask) -> Outcome:
         label = call.task.label
         if label in self.script:
-            found = self.script[label]
-            if isinstance(found, list):
+            scripted = self.script[label]
+            if isinstance(scripted, list):
                 turn = self.turns.get(label, 0)
                 self.turns[label] = turn + 1
-                found = found[min(turn, len(found) - 1)]
-            if callable(found):
-                found = found(call)
-            if isinstance(found, Fault):
-                return error(str(found))
-            return found if isinstance(found, Outcome) else succeeded(found)
+                scripted = scripted[min(turn, len(scripted) - 1)]
+            if callable(scripted):
+                scripted = scripted(call)
+            if isinstance(scripted, Fault):
+                return error(str(scripted))
+            return scripted if isinstance(scripted, Outcome) else succeeded(scripted)
         if call.task.kind == "noop":
             return succeeded(call.inputs.get("args", call.prev))
         return succeeded(None)
 
     def timers(self) -> list[tuple[int, TimerFired]]:
         state = self.state
-        found = [
+        timers = [
             (token.deadline, TimerFired(name))
             for name, token in state.tokens.items()
             if token.deadline is not None
         ]
         for run in state.runs.values():
             if run.deadline is not None:
-                found.append((run.deadline, TimerFired(run.id)))
-            found += [
+                timers.append((run.deadline, TimerFired(run.id)))
+            timers += [
                 (frame.suspension.until, TimerFired(run.id, frame.index))
                 for frame in run.frames.values()
                 if frame.suspension is not None and frame.suspension.until is not None
             ]
         if state.deadline is not None:
-            found.append((state.deadline, TimerFired()))
-        return sorted(found, key=lambda pair: pair[0])
+            timers.append((state.deadline, TimerFired()))
+        return sorted(timers, key=lambda pair: pair[0])
 
     def fire_next_timer(self) -> bool:
         timers = self.timers()
@@ -222,6 +222,12 @@ class Driver:
     @property
     def status(self) -> str:
         return self.state.status
+
+    @property
+    def error(self) -> ErrorInfo:
+        """Why the execution has failed."""
+        assert self.state.error is not None
+        return self.state.error
 
     @property
     def statuses(self) -> dict[str, str]:

@@ -89,8 +89,10 @@ def texts(draw: st.DrawFn, guards: Choice, args: Choice, kinds: Choice, loops: C
     steps = []
     for number in range(size):
         arcs = [
-            ArcPiece(f"s{target}", join_entries(f"args: {{{join_entries(f'from: s{number}', more)}}}", guard))
-            for target, guard, more in draw(
+            ArcPiece(
+                f"s{target}", join_entries(f"args: {{{join_entries(f'from: s{number}', extra_args)}}}", guard)
+            )
+            for target, guard, extra_args in draw(
                 st.lists(
                     st.tuples(st.integers(0, size - 1), st.sampled_from(guards), st.sampled_from(args)),
                     max_size=3,
@@ -179,7 +181,7 @@ class Chaos(Driver):
         owned = list(state.claimed_runs())
         ready = [] if state.paused or state.stopping else list(state.ready)
         self.flying = [
-            one for one in self.flying if any(run.id == one[0] and run.fence == one[1] for run in owned)
+            call for call in self.flying if any(run.id == call[0] and run.fence == call[1] for run in owned)
         ]
         if choice % 23 == 22:
             self.submit(Resume() if state.paused else Pause())

@@ -9,12 +9,12 @@ from noetl.kernel.state.replay import dump_state, load_state, replay
 from tests.kernel.driver import EXECUTION, Driver
 
 
-def differences(one: ExecutionState, other: ExecutionState) -> list[Any]:
+def differences(left: ExecutionState, right: ExecutionState) -> list[Any]:
     """The fields in which two states differ; comparing whole states would say no more than that they do."""
     return [
-        (name, getattr(one, name), getattr(other, name))
-        for name in one.__struct_fields__
-        if getattr(one, name) != getattr(other, name)
+        (name, getattr(left, name), getattr(right, name))
+        for name in left.__struct_fields__
+        if getattr(left, name) != getattr(right, name)
     ]
 
 

@@ -65,7 +65,7 @@ def test_a_parked_token_is_discarded_at_quiescence_and_that_is_not_silent() -> N
     driver = run(gated(OPEN % ""), {"work": 2})
     assert driver.bodies(TokenDiscarded)[0].reason == "parked"
     assert driver.statuses["gate"] == "not_admitted"
-    assert [(one["step"], one["reason"]) for one in driver.state.discarded] == [("gate", "parked")]
+    assert [(token["step"], token["reason"]) for token in driver.state.discarded] == [("gate", "parked")]
     assert driver.state.status == "completed"
 
 
@@ -82,7 +82,7 @@ def test_fail_is_a_failure_of_the_step_that_its_arcs_can_handle() -> None:
     assert driver.statuses["gate"] == "failed"
     assert driver.bodies(StepFailed)[0].source == "server"
     unhandled = run(gated(OPEN % ", on_deny: fail"))
-    assert unhandled.state.error.kind == "admission"  # type: ignore[union-attr]
+    assert unhandled.error.kind == "admission"
 
 
 def test_wait_keeps_the_execution_alive() -> None:
@@ -97,14 +97,14 @@ def test_wait_keeps_the_execution_alive() -> None:
 def test_a_wait_has_a_timeout_which_is_a_failure() -> None:
     driver = run(gated('{rules: [{when: "{{ ctx.signals.go }}", then: {allow: true}}], timeout: 30}'))
     assert driver.state.status == "failed"
-    assert driver.state.error.kind == "timeout"  # type: ignore[union-attr]
+    assert driver.error.kind == "timeout"
 
 
 def test_a_rule_that_raises_ends_the_branch_unhandled_and_others_finish() -> None:
     arcs = "  next: {arcs: [{step: other, when: \"{{ event.name == 'step.failed' }}\"}]}"
     driver = run(gated('{rules: [{when: "{{ 1 / 0 }}", then: {allow: true}}]}', arcs))
     assert driver.state.status == "failed"
-    assert driver.state.error.kind == "expression"  # type: ignore[union-attr]
+    assert driver.error.kind == "expression"
     assert driver.ran == ["work"]
 
 

@@ -22,10 +22,10 @@ workflow:
 def test_a_tool_gets_the_real_secret_and_the_event_what_stands_for_it() -> None:
     driver = Driver(SECRET).start(workload={"user": "me"})
     state = driver.claim(driver.state.ready.first)
-    asked = []
+    mask_calls = []
 
-    def mask(inputs: dict[str, Any], alike: dict[str, Any] | None) -> dict[str, Any]:
-        asked.append((inputs, alike))
+    def mask(inputs: dict[str, Any], decoy_inputs: dict[str, Any] | None) -> dict[str, Any]:
+        mask_calls.append((inputs, decoy_inputs))
         return {"command": "***"}
 
     secrets = Secrets(
@@ -42,7 +42,7 @@ def test_a_tool_gets_the_real_secret_and_the_event_what_stands_for_it() -> None:
     assert isinstance(move, RunTask)
     assert move.inputs == {"command": "login HUNTER2", "env": {"U": "me"}}
     assert move.started.input == {"command": "***"}
-    assert asked == [(move.inputs, {"command": "login ABCDEFG", "env": {"U": "me"}})]
+    assert mask_calls == [(move.inputs, {"command": "login ABCDEFG", "env": {"U": "me"}})]
 
 
 @pytest.mark.spec("000 §3.2 (1)")

@@ -25,18 +25,18 @@ from tests.kernel.random_playbooks import Chaos, outcomes, playbooks
 choices = st.lists(st.integers(0, 1000), max_size=60)
 
 
-def told(driver: Driver) -> Explanation:
-    found = explain(driver.plan, driver.state.execution_id, driver.events)
-    assert msgspec.json.decode(msgspec.json.encode(found), type=Explanation) == found
-    return found
+def explain_driver(driver: Driver) -> Explanation:
+    explanation = explain(driver.plan, driver.state.execution_id, driver.events)
+    assert msgspec.json.decode(msgspec.json.encode(explanation), type=Explanation) == explanation
+    return explanation
 
 
-def runs_of(found: Explanation, step: str) -> list[RunExplanation]:
-    return [one for one in found.runs if one.step == step]
+def runs_of(explanation: Explanation, step: str) -> list[RunExplanation]:
+    return [run for run in explanation.runs if run.step == step]
 
 
-def run_of(found: Explanation, step: str) -> RunExplanation:
-    (only,) = runs_of(found, step)
+def run_of(explanation: Explanation, step: str) -> RunExplanation:
+    (only,) = runs_of(explanation, step)
     return only
 
 
@@ -46,23 +46,25 @@ def test_every_history_can_be_explained_after_every_append(
     playbook: Playbook, turns: list[int], order: list[int]
 ) -> None:
     driver = Chaos(playbook, turns)
-    kept: list[Event] = []
+    appended: list[Event] = []
 
     def check(events: list[Event]) -> None:
-        kept.extend(events)
-        if len(kept) > 400:
+        appended.extend(events)
+        if len(appended) > 400:
             return
-        found = explain(driver.plan, EXECUTION, kept)
+        explanation = explain(driver.plan, EXECUTION, appended)
         state = driver.state
-        msgspec.json.encode(found)
-        assert len(found.runs) == state.scheduled
-        assert [one.arrival.token for one in found.parked] == list(state.parked)
-        assert sum(join.arrived for join in found.joins) == sum(
+        msgspec.json.encode(explanation)
+        assert len(explanation.runs) == state.scheduled
+        assert [token.arrival.token for token in explanation.parked] == list(state.parked)
+        assert sum(join.arrived for join in explanation.joins) == sum(
             token.stage == "joined" for token in state.tokens.values()
         )
-        assert [one.arrival.token for one in found.discarded] == [one["token"] for one in state.discarded]
-        assert (found.failure is None) == (not state.failures)
-        assert all(one.waits for one in found.runs if one.phase == "suspended")
+        assert [token.arrival.token for token in explanation.discarded] == [
+            token["token"] for token in state.discarded
+        ]
+        assert (explanation.failure is None) == (not state.failures)
+        assert all(run.waits for run in explanation.runs if run.phase == "suspended")
 
     driver.on_append = check
     driver.run_in_order(order).retry_if_failed()
@@ -76,16 +78,16 @@ def test_golden_histories_can_be_explained_after_every_append(name: str) -> None
 
 
 def golden(name: str) -> Explanation:
-    found = history(name)
-    return explain(found.plan, found.execution_id, found.events)
+    recorded = history(name)
+    return explain(recorded.plan, recorded.execution_id, recorded.events)
 
 
 def test_a_run_names_the_token_the_arc_and_the_step_that_brought_it() -> None:
-    found = run_of(golden("chain"), "load")
-    (arrival,) = found.arrivals
+    load = run_of(golden("chain"), "load")
+    (arrival,) = load.arrivals
     assert (arrival.step, arrival.arc, arrival.args) == ("start", 1, {"twice": 24})
     assert arrival.line == 16
-    assert found.args == {"mode": "append", "twice": 24}
+    assert load.args == {"mode": "append", "twice": 24}
     assert run_of(golden("chain"), "start").arrivals[0].step is None
 
 
@@ -101,39 +103,39 @@ def test_routing_names_each_guard_its_verdict_and_what_it_read() -> None:
 
 def test_arcs_that_were_not_asked_read_nothing_and_one_that_raised_did() -> None:
     text = '- step: start\n  tool: {kind: noop, args: {x: 1}}\n  next: {arcs: [{step: b, when: "{{ 1 / ctx.n > 0 }}"}, {step: b, when: "{{ ctx.m }}"}]}\n- step: b\n  tool: {kind: noop}\n'
-    routing = run_of(told(run(text, ctx={"n": 0})), "start").routing
+    routing = run_of(explain_driver(run(text, ctx={"n": 0})), "start").routing
     assert routing is not None
     assert [arc.condition.reads for arc in routing.arcs] == [(PathRead("ctx.n", 0),), ()]
     assert routing.error is not None
-    fine = run_of(told(run(text, ctx={"n": 1})), "start").routing
+    fine = run_of(explain_driver(run(text, ctx={"n": 1})), "start").routing
     assert fine is not None
     assert [arc.condition.holds for arc in fine.arcs] == [True, None]
 
 
 def test_admission_says_which_rule_decided_and_what_it_read() -> None:
-    found = golden("admission_park")
-    (gate,) = run_of(found, "gate").gates
+    explanation = golden("admission_park")
+    (gate,) = run_of(explanation, "gate").gates
     assert (gate.verdict, gate.asked) == ("admitted", 4)
     assert [rule.holds for rule in gate.rules] == [False, True]
     assert gate.rules[1].reads == (PathRead("ctx.level", 2), PathRead("steps.level.status", "completed"))
-    (lost,) = found.discarded
+    (lost,) = explanation.discarded
     assert (lost.step, lost.reason, lost.arrival.args) == ("gate", "parked", {"x": 2})
     assert [rule.holds for rule in lost.rules] == [True, None]
 
 
 def test_a_denied_token_is_told_with_its_rules() -> None:
-    found = golden("admission_drop_fail")
-    (lost,) = found.discarded
+    explanation = golden("admission_drop_fail")
+    (lost,) = explanation.discarded
     assert (lost.step, lost.reason) == ("dropped", "denied")
     assert lost.rules[0].reads == (PathRead("workload.open", missing=True),)
-    assert run_of(found, "failing").gates[0].verdict == "failed"
-    broken = run_of(found, "broken").gates[0]
+    assert run_of(explanation, "failing").gates[0].verdict == "failed"
+    broken = run_of(explanation, "broken").gates[0]
     assert (broken.verdict, broken.rules[0].error[:16]) == ("failed", "division by zero")
 
 
 def test_tasks_say_which_rules_matched_and_why_they_were_tried_again() -> None:
-    found = golden("retries")
-    (fetch,) = run_of(found, "start").tasks
+    explanation = golden("retries")
+    (fetch,) = run_of(explanation, "start").tasks
     assert (fetch.attempts, fetch.failed, fetch.retried) == (4, 2, 3)
     assert [(rule.line, rule.do, rule.times) for rule in fetch.rules] == [
         (13, "retry", 2),
@@ -143,13 +145,13 @@ def test_tasks_say_which_rules_matched_and_why_they_were_tried_again() -> None:
     first, _, third = fetch.retries
     assert first.error is not None
     assert (first.error["kind"], third.result, third.line) == ("connection", "later", 14)
-    (send,) = run_of(found, "strict").tasks
+    (send,) = run_of(explanation, "strict").tasks
     assert [(rule.do, rule.times) for rule in send.rules] == [("retry", 1), ("fail", 1)]
 
 
 def test_lost_workers_and_loops_are_counted() -> None:
-    found = golden("lost_lease")
-    first, loop = found.runs
+    explanation = golden("lost_lease")
+    first, loop = explanation.runs
     assert (first.claims, first.lost) == (4, 3)
     assert {task.task: task.redelivered for task in first.tasks} == {"steady": 0, "shaky": 2, "shelter": 0}
     assert loop.loop is not None
@@ -167,14 +169,14 @@ def test_the_first_unhandled_failure_is_told_with_its_input_and_place() -> None:
 
 def test_the_failure_of_a_loop_names_its_iteration() -> None:
     text = "- step: start\n  loop: {in: \"{{ [7, 8, 9] }}\", iterator: i}\n  tool: [{t: {kind: http, url: 'http://x/{{ iter.i }}'}}]\n"
-    failure = told(run(text, {"t": [1, error()]})).failure
+    failure = explain_driver(run(text, {"t": [1, error()]})).failure
     assert failure is not None
     assert (failure.iteration, failure.input["url"]) == (1, "http://x/8")
 
 
 def test_a_guard_that_raised_is_a_failure_of_the_router() -> None:
     text = '- step: start\n  tool: {kind: noop, args: {x: 1}}\n  next:\n    arcs: [{step: b, when: "{{ 1 / ctx.n > 0 }}"}]\n- step: b\n  tool: {kind: noop}\n'
-    failure = told(run(text, ctx={"n": 0})).failure
+    failure = explain_driver(run(text, ctx={"n": 0})).failure
     assert failure is not None
     assert (failure.task, failure.line) == ("", 8)
 
@@ -188,31 +190,31 @@ def test_a_parked_token_is_told_with_the_values_as_they_are_now() -> None:
   tool: {kind: noop}
 """.lstrip()
     driver = Driver(text).start()
-    (waiting,) = told(driver).parked
+    (waiting,) = explain_driver(driver).parked
     assert (waiting.step, waiting.mode, waiting.until) == ("gate", "waiting", driver.now + 60 * SECOND)
     assert waiting.rules[0].reads == (PathRead("ctx.signals.go", missing=True), PathRead("args.x", 1))
     driver.submit(Signal("go", 2))
-    (still,) = told(driver).parked
+    (still,) = explain_driver(driver).parked
     assert still.rules[0].reads[0] == PathRead("ctx.signals.go", 2)
     assert still.seq > waiting.seq
 
 
 def test_a_join_says_who_has_come_and_who_may_still_come() -> None:
-    found = history("join_all")
-    for end in found.ends:
-        told_then = explain(found.plan, found.execution_id, found.events[:end])
-        if told_then.joins:
+    recorded = history("join_all")
+    for end in recorded.ends:
+        explanation = explain(recorded.plan, recorded.execution_id, recorded.events[:end])
+        if explanation.joins:
             break
-    (join,) = told_then.joins
+    (join,) = explanation.joins
     assert (join.mode, join.arrived, join.needed) == ("all", 1, None)
     assert [arrival.step for arrival in join.arrivals] == ["b"]
     assert join.waits_for == (ReachingStep(step="a", runs=1), ReachingStep(step="gate", tokens=1))
 
 
 def test_a_join_of_a_number_says_how_many_it_has_of_how_many() -> None:
-    found = history("join_count")
-    cut = next(event.seq for event in found.events if isinstance(event.body, TokenDiscarded)) - 1
-    (join,) = explain(found.plan, found.execution_id, found.events[:cut]).joins
+    recorded = history("join_count")
+    cut = next(event.seq for event in recorded.events if isinstance(event.body, TokenDiscarded)) - 1
+    (join,) = explain(recorded.plan, recorded.execution_id, recorded.events[:cut]).joins
     assert (join.mode, join.arrived, join.needed) == ("count", 1, 2)
 
 
@@ -226,37 +228,37 @@ def test_a_join_of_a_number_says_how_many_it_has_of_how_many() -> None:
 def test_a_suspended_run_says_what_it_waits_for(task: str, expected: dict[str, Any]) -> None:
     driver = Driver(f"- step: start\n  tool: [{{w: {{{task}}}}}]\n").start()
     driver.step()
-    found = run_of(told(driver), "start")
-    assert (found.phase, found.waits) == ("suspended", (RunWait(**expected),))
+    start = run_of(explain_driver(driver), "start")
+    assert (start.phase, start.waits) == ("suspended", (RunWait(**expected),))
 
 
 def test_a_run_says_which_task_is_open() -> None:
     driver = run("- step: start\n  tool: [{a: {kind: noop}}, {b: {kind: noop}}]\n")
     _, second = (event.seq for event in driver.events if isinstance(event.body, TaskStarted))
-    found = run_of(explain(driver.plan, EXECUTION, driver.events[:second]), "start")
-    assert [(task.task, task.open) for task in found.tasks] == [("a", 0), ("b", 1)]
-    assert [task.open for task in run_of(told(driver), "start").tasks] == [0, 0]
+    start = run_of(explain(driver.plan, EXECUTION, driver.events[:second]), "start")
+    assert [(task.task, task.open) for task in start.tasks] == [("a", 0), ("b", 1)]
+    assert [task.open for task in run_of(explain_driver(driver), "start").tasks] == [0, 0]
 
 
 def test_a_task_that_waits_is_not_open() -> None:
     driver = Driver("- step: start\n  tool: [{w: {kind: wait, signal: go}}]\n").start()
     driver.step()
-    (task,) = run_of(told(driver), "start").tasks
+    (task,) = run_of(explain_driver(driver), "start").tasks
     assert (task.attempts, task.open) == (1, 0)
 
 
 def test_who_cancelled_and_why_is_told() -> None:
     driver = Driver("- step: start\n  tool: {kind: noop}\n").start()
-    assert told(driver).cancelled is None
+    assert explain_driver(driver).cancelled is None
     driver.submit(Cancel(by="ada", reason="enough"))
-    found = told(driver).cancelled
-    assert found is not None
-    assert (found.by, found.reason) == ("ada", "enough")
+    cancellation = explain_driver(driver).cancelled
+    assert cancellation is not None
+    assert (cancellation.by, cancellation.reason) == ("ada", "enough")
 
 
 def test_a_child_and_a_pause_are_waited_for() -> None:
     driver = run("- step: start\n  tool: [{w: {kind: playbook, path: a/b}}]\n")
-    (waits,) = run_of(told(driver), "start").waits
+    (waits,) = run_of(explain_driver(driver), "start").waits
     (child,) = (body.child for body in driver.bodies(RunSuspended))
     assert (waits.reason, waits.child) == ("child", child)
     paused = Driver("- step: start\n  tool: {kind: noop}\n").start()
@@ -265,15 +267,15 @@ def test_a_child_and_a_pause_are_waited_for() -> None:
     suspended = pause_run(state)
     assert suspended is not None
     paused.report(state, suspended)
-    found = told(paused)
-    assert (found.status, run_of(found, "start").waits) == ("paused", (RunWait(reason="pause"),))
+    explanation = explain_driver(paused)
+    assert (explanation.status, run_of(explanation, "start").waits) == ("paused", (RunWait(reason="pause"),))
 
 
 def test_the_error_of_an_execution_that_ran_out_of_time_is_told() -> None:
-    found = golden("deadlines")
-    assert found.error is not None
-    assert found.error["kind"] == "timeout"
-    assert found.failure is None
+    explanation = golden("deadlines")
+    assert explanation.error is not None
+    assert explanation.error["kind"] == "timeout"
+    assert explanation.failure is None
 
 
 def test_long_values_are_cut() -> None:

@@ -99,7 +99,7 @@ def test_count_runs_once_per_number_and_discards_the_remainder() -> None:
     driver = run(fan("{count: 2}"))
     assert meets(driver) == 1
     assert [body.reason for body in driver.bodies(TokenDiscarded)] == ["remainder"]
-    assert [one["reason"] for one in driver.state.discarded] == ["remainder"]
+    assert [token["reason"] for token in driver.state.discarded] == ["remainder"]
 
 
 def test_joins_that_wait_for_each_other_fire_by_lowest_arrival_one_at_a_time() -> None:

@@ -81,8 +81,8 @@ def test_a_worker_that_folds_what_it_reports_knows_what_the_server_knows(
                 run = replay(driver.plan, EXECUTION, driver.events[: event.seq]).runs[event.body.run]
                 plain = json.loads(json.dumps(dump_run(run)))
                 copies[run.id] = load_run(driver.plan, driver.state.inputs, plain)
-            elif type(event.body) in RUN_FOLDS and event.body.run in copies:  # type: ignore[union-attr]
-                evolve_run(copies[event.body.run], event.body)  # type: ignore[union-attr]
+            elif type(event.body) in RUN_FOLDS and event.body.run in copies:  # type: ignore[union-attr]  # all of these have it
+                evolve_run(copies[event.body.run], event.body)  # type: ignore[union-attr]  # all of these have it
         for run in driver.state.claimed_runs():
             assert copies[run.id] == run
 
@@ -103,25 +103,25 @@ def _end(driver: Driver) -> tuple[Any, ...]:
 def test_a_crash_anywhere_ends_in_the_same_state_and_runs_no_recorded_task_again(
     playbook: Playbook, turns: list[int], where: float
 ) -> None:
-    whole = Chaos(playbook, turns)
-    whole.start()
-    whole.settle()
-    cut = 1 + round(where * (len(whole.appends) - 1))
-    kept = [event for append in whole.appends[:cut] for event in append]
+    uninterrupted = Chaos(playbook, turns)
+    uninterrupted.start()
+    uninterrupted.settle()
+    cut = 1 + round(where * (len(uninterrupted.appends) - 1))
+    before_crash = [event for append in uninterrupted.appends[:cut] for event in append]
     after = Chaos(playbook, turns)
-    after.state = replay(after.plan, EXECUTION, kept)
-    after.now = kept[-1].ts
+    after.state = replay(after.plan, EXECUTION, before_crash)
+    after.now = before_crash[-1].ts
     for run in list(after.state.claimed_runs()):
         after.submit(LeaseLost(run.id, run.fence))
         after.claim(run.id)
     after.settle()
-    assert _end(after) == _end(whole)
-    recorded = {_place(event.body) for event in kept if isinstance(event.body, TaskProcessed)}
-    again = {_place(call.started) for call in after.calls}
+    assert _end(after) == _end(uninterrupted)
+    recorded = {_attempt_key(event.body) for event in before_crash if isinstance(event.body, TaskProcessed)}
+    again = {_attempt_key(call.started) for call in after.calls}
     assert not recorded & again
 
 
-def _place(body: Any) -> tuple[Any, ...]:
+def _attempt_key(body: Any) -> tuple[Any, ...]:
     return body.run, body.iteration, body.task, body.visit, body.attempt
 
 

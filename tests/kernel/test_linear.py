@@ -168,7 +168,7 @@ workflow:
 """.lstrip()
     driver = run(text)
     assert driver.state.status == "failed"
-    assert "no arc of `start` matches" in driver.state.error.message  # type: ignore[union-attr]
+    assert "no arc of `start` matches" in driver.error.message
 
 
 def test_arcs_write_before_their_token_is_made() -> None:
@@ -221,8 +221,8 @@ def test_a_guard_that_raises_ends_its_branch_unhandled_and_others_finish() -> No
 """.lstrip()
     driver = run(text)
     assert driver.state.status == "failed"
-    assert driver.state.error.kind == "expression"  # type: ignore[union-attr]
-    assert driver.state.error.details["step"] == "a"  # type: ignore[union-attr]
+    assert driver.error.kind == "expression"
+    assert driver.error.details["step"] == "a"
     assert driver.state.summaries["c"].runs == 1
 
 
@@ -247,7 +247,7 @@ workflow:
 """.lstrip()
     driver = run(text)
     assert driver.state.status == "failed"
-    assert driver.state.error.kind == "limit"  # type: ignore[union-attr]
+    assert driver.error.kind == "limit"
     assert driver.state.scheduled == 5
 
 
@@ -298,7 +298,7 @@ def test_the_final_step_runs_after_a_failure_and_its_own_failure_fails() -> None
     assert [call.args["status"] for call in after.calls if call.task.label == "note"] == ["failed"]
     driver = run(FINAL, {"task_0": 7, "note": error("sql", "gone")})
     assert driver.state.status == "failed"
-    assert driver.state.error.details["step"] == "last"  # type: ignore[union-attr]
+    assert driver.error.details["step"] == "last"
 
 
 def test_a_long_way_without_tools_is_recorded_in_several_appends() -> None:
@@ -309,7 +309,7 @@ workflow:
   next: {arcs: [{step: start, when: "{{ ctx.stop is not defined }}"}]}
 """.lstrip()
     driver = run(text)
-    assert driver.state.error.kind == "limit"  # type: ignore[union-attr]
+    assert driver.error.kind == "limit"
     assert len(driver.appends) == 2
     assert len(driver.events) > MAX_EVENTS_AT_ONCE
 
@@ -334,12 +334,12 @@ workflow:
 def test_wherever_an_append_is_cut_the_execution_goes_on(
     most: int, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = run(CUT)
-    whole.submit(command)
-    monkeypatch.setattr("noetl.kernel.net.decider.MOST_AT_ONCE", most)
+    uncut = run(CUT)
+    uncut.submit(command)
+    monkeypatch.setattr("noetl.kernel.net.decider.MAX_EVENTS_AT_ONCE", most)
     cut = run(CUT)
     cut.submit(command)
-    assert whole.run().status == cut.run().status
+    assert uncut.run().status == cut.run().status
     assert cut.state.over
-    assert cut.names == whole.names
-    assert len(cut.appends) > len(whole.appends)
+    assert cut.names == uncut.names
+    assert len(cut.appends) > len(uncut.appends)

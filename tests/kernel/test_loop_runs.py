@@ -74,7 +74,7 @@ def test_what_a_loop_runs_over(items: str, results: list[Any]) -> None:
 @pytest.mark.parametrize("items", ["5", "'text'", "nothing"])
 def test_anything_else_is_an_error(items: str) -> None:
     driver = run(loop(items=items))
-    assert driver.state.error.kind == "expression"  # type: ignore[union-attr]
+    assert driver.error.kind == "expression"
 
 
 def test_fail_fast_starts_nothing_new_and_publishes_no_loop_done() -> None:
@@ -195,8 +195,8 @@ def test_an_iteration_reads_the_base_plus_its_own() -> None:
 
 def test_values_that_a_reducer_cannot_combine_fail_the_step() -> None:
     driver = run(loop("reduce: {out: sum}", ", set: {ctx.out: \"{{ 'x' }}\"}"))
-    assert driver.state.error.details["cause"]["kind"] == "expression"  # type: ignore[union-attr]
-    assert "reducer `sum`" in driver.state.error.message  # type: ignore[union-attr]
+    assert driver.error.details["cause"]["kind"] == "expression"
+    assert "reducer `sum`" in driver.error.message
 
 
 def test_retries_count_for_each_iteration() -> None:

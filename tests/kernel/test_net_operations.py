@@ -245,36 +245,36 @@ def test_an_execution_has_a_timeout() -> None:
     text = "executor: {kind: local, spec: {timeout: 60}}\nworkflow:\n- step: start\n  tool: {kind: wait, seconds: 100}\n"
     driver = run(text)
     assert driver.status == "failed"
-    assert driver.state.error.kind == "timeout"  # type: ignore[union-attr]
+    assert driver.error.kind == "timeout"
 
 
 def test_a_fork_has_no_owners_and_its_own_keys() -> None:
     driver = Driver(TWO).start()
     call = started(driver)
-    other = Driver(driver.plan.playbook)
-    other.state = replay(other.plan, "another", driver.events)
-    other.submit(
+    fork = Driver(driver.plan.playbook)
+    fork.state = replay(fork.plan, "another", driver.events)
+    fork.submit(
         Fork(driver.state.execution_id, driver.state.version, (Patch(scope="ctx", path=("x",), value=1),))
     )
-    assert list(other.state.claimed_runs()) == []
-    other.run()
-    assert other.state.status == "completed"
-    assert other.ctx == {"x": 1}
-    assert other.calls[0].idempotency_key != call.idempotency_key
-    assert other.calls[0].started.attempt == call.started.attempt, "what the original began is no try here"
+    assert list(fork.state.claimed_runs()) == []
+    fork.run()
+    assert fork.state.status == "completed"
+    assert fork.ctx == {"x": 1}
+    assert fork.calls[0].idempotency_key != call.idempotency_key
+    assert fork.calls[0].started.attempt == call.started.attempt, "what the original began is no try here"
 
 
 def test_a_fork_of_one_that_waits_for_a_child_starts_its_own() -> None:
     text = "workflow:\n- step: start\n  tool: {kind: playbook, path: other}\n"
     driver = run(text)
-    other = Driver(driver.plan.playbook)
-    other.state = replay(other.plan, "another", driver.events)
-    other.submit(Fork(driver.state.execution_id, driver.state.version, workload={"a": 1}))
-    other.step()
+    fork = Driver(driver.plan.playbook)
+    fork.state = replay(fork.plan, "another", driver.events)
+    fork.submit(Fork(driver.state.execution_id, driver.state.version, workload={"a": 1}))
+    fork.step()
     (theirs,) = driver.bodies(RunSuspended)
-    (own,) = other.bodies(RunSuspended)
+    (own,) = fork.bodies(RunSuspended)
     assert theirs.child != own.child
-    assert other.state.inputs.workload == {"a": 1}
+    assert fork.state.inputs.workload == {"a": 1}
 
 
 def test_the_fold_refuses_what_cannot_follow() -> None:
@@ -358,7 +358,7 @@ CHAIN_AND_LOOP = """\
 def test_whoever_reports_an_end_can_go_on_with_the_next_run() -> None:
     driver = Driver(CHAIN_AND_LOOP).start()
     first = driver.claim(driver.state.ready.first)
-    driver.report(first, *driver.advance(first).begins)  # type: ignore[union-attr]
+    driver.report(first, *driver.advance(first).begins)  # type: ignore[union-attr]  # a task is next
     processed = driver.judge(first, 0, succeeded(None))
     ended = Report(first.id, first.fence, first.reported, (processed, StepDone(run=first.id)), "w2")
     events = driver.submit(ended)
@@ -382,7 +382,7 @@ def test_a_report_from_within_a_run_claims_nothing() -> None:
 def test_a_paused_execution_lets_nobody_go_on() -> None:
     driver = Driver(CHAIN_AND_LOOP).start()
     first = driver.claim(driver.state.ready.first)
-    driver.report(first, *driver.advance(first).begins)  # type: ignore[union-attr]
+    driver.report(first, *driver.advance(first).begins)  # type: ignore[union-attr]  # a task is next
     processed = driver.judge(first, 0, succeeded(None))
     driver.submit(Pause("me"))
     ended = Report(first.id, first.fence, first.reported, (processed, StepDone(run=first.id)), "w2")

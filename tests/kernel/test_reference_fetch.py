@@ -3,9 +3,10 @@
 import pytest
 
 from noetl.events.bodies import LoopDone
-from noetl.kernel import Unfetched, judge
 from noetl.kernel.pipeline.interpreter import advance
 from noetl.kernel.pipeline.moves import Fetch, RunTask
+from noetl.kernel.pipeline.policy import judge
+from noetl.kernel.references.resolve import Unfetched
 from noetl.model.outcome import succeeded
 from noetl.model.reference import is_manifest
 from tests.kernel.driver import Driver, run
@@ -82,7 +83,7 @@ def test_a_policy_reads_what_is_stored() -> None:
     driver = Driver(text, {"a": PAGE}).start()
     state = driver.claim(driver.state.ready.first)
     driver.move(state)
-    driver.report(state, *driver.advance(state).begins)  # type: ignore[union-attr]
+    driver.report(state, *driver.advance(state).begins)  # type: ignore[union-attr]  # a task is next
     assert isinstance(judge(state, 0, succeeded(1), driver.now, fetched={}), Fetch)
     with pytest.raises(Unfetched):
         judge(state, 0, succeeded(1), driver.now)

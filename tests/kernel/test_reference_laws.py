@@ -77,8 +77,8 @@ def test_the_history_alone_gives_the_same_state_and_holds_nothing_large(
     def check(events: list[Event]) -> None:
         for event in events:
             assert event.data == as_stored(event).body_bytes, "the bytes are those of the body"
-            for found in references_in(json.loads(event.data)):
-                assert set(stored_keys(found)) <= driver.stored.keys(), "it is stored before it is named"
+            for reference in references_in(json.loads(event.data)):
+                assert set(stored_keys(reference)) <= driver.stored.keys(), "it is stored before it is named"
             run = driver.state.runs.get(getattr(event.body, "run", ""))
             if run is not None:
                 assert externalize(driver.plan, run.step, event.body, EXECUTION) == (event.body, [])
@@ -106,5 +106,7 @@ def test_no_history_with_stored_values_raises_a_false_alarm(
 ) -> None:
     driver = lived(text, limit, turns, order)
     events = [as_stored(event) for event in driver.events]
-    found = verify(driver.plan, EXECUTION, events, lambda key: decode_value_or_table(driver.stored[key]))
-    assert found.differences == ()
+    verification = verify(
+        driver.plan, EXECUTION, events, lambda key: decode_value_or_table(driver.stored[key])
+    )
+    assert verification.differences == ()

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from noetl.events.bodies import StepDone, TaskProcessed
-from noetl.kernel import Blob, externalize, resolve_references
 from noetl.kernel.net.commands import ChildEnded, Signal
+from noetl.kernel.references.externalize import externalize
+from noetl.kernel.references.resolve import resolve_references
 from noetl.kernel.result_rules import INLINE_MAX_BYTES
+from noetl.kernel.state.blobs import Blob
 from noetl.model.reference import StoredReference, escape, is_reference
 from tests.kernel.driver import Driver, run
 from tests.kernel.large_values import PAGE, ROWS, two
@@ -151,12 +153,12 @@ def test_signals_and_children_may_bring_large_values() -> None:
 def test_lightening_is_a_function_of_the_body() -> None:
     driver = run("- step: start\n  tool: {kind: noop}\n")
     body = StepDone(run="r1", result=PAGE)
-    light, blobs = externalize(driver.plan, driver.plan.entry, body, "E")
-    assert isinstance(light, StepDone)
+    externalized, blobs = externalize(driver.plan, driver.plan.entry, body, "E")
+    assert isinstance(externalized, StepDone)
     assert isinstance(blobs[0], Blob)
-    assert light.result["key"] == blobs[0].key
+    assert externalized.result["key"] == blobs[0].key
     assert blobs[0].key.startswith("E/")
-    assert externalize(driver.plan, driver.plan.entry, light, "E") == (light, [])
+    assert externalize(driver.plan, driver.plan.entry, externalized, "E") == (externalized, [])
     small = StepDone(run="r1", result=1)
     assert externalize(driver.plan, None, small, "E")[0] is small
 

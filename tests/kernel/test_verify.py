@@ -33,14 +33,16 @@ from tests.kernel.random_playbooks import Chaos, as_stored, choices, outcomes, p
 
 
 def difference(driver: Driver, events: list[Event] | None = None) -> Difference:
-    found = verify(driver.plan, EXECUTION, driver.events if events is None else events)
-    assert found.differences
-    return found.differences[0]
+    verification = verify(driver.plan, EXECUTION, driver.events if events is None else events)
+    assert verification.differences
+    return verification.differences[0]
 
 
 def nothing(driver: Driver) -> None:
-    found = verify(driver.plan, driver.state.execution_id, [as_stored(event) for event in driver.events])
-    assert (found.differences, found.notes) == ((), ())
+    verification = verify(
+        driver.plan, driver.state.execution_id, [as_stored(event) for event in driver.events]
+    )
+    assert (verification.differences, verification.notes) == ((), ())
 
 
 def changed(event: Event, **fields: Any) -> Event:
@@ -52,8 +54,8 @@ def changed(event: Event, **fields: Any) -> Event:
 def test_no_history_raises_a_false_alarm(playbook: Playbook, turns: list[int], order: list[int]) -> None:
     driver = Chaos(playbook, turns)
     driver.run_in_order(order).retry_if_failed()
-    found = verify(driver.plan, EXECUTION, [as_stored(event) for event in driver.events])
-    assert (found.differences, found.notes, found.unjudged) == ((), (), 0)
+    verification = verify(driver.plan, EXECUTION, [as_stored(event) for event in driver.events])
+    assert (verification.differences, verification.notes, verification.unjudged) == ((), (), 0)
 
 
 @settings(max_examples=30)
@@ -62,9 +64,9 @@ def test_no_fork_raises_a_false_alarm(
     playbook: Playbook, turns: list[int], order: list[int], where: float, patched: bool
 ) -> None:
     source = Chaos(playbook, turns).run_in_order(order)
-    kept = source.appends[: 1 + round(where * (len(source.appends) - 1))]
+    appends_before = source.appends[: 1 + round(where * (len(source.appends) - 1))]
     driver = Chaos(playbook, turns)
-    driver.appends = list(kept)
+    driver.appends = list(appends_before)
     driver.state = replay(driver.plan, "another", driver.events)
     driver.now = source.now
     patches = (Patch(scope="ctx", path=("flag",), value=True),) if patched else ()
@@ -97,38 +99,38 @@ def test_a_difference_says_what_where_and_in_which_line() -> None:
     events = driver.events
     at = next(i for i, event in enumerate(events) if isinstance(event.body, NextEvaluated))
     events[at] = changed(events[at], verdicts=(True, True))
-    found = difference(driver, events)
-    assert (found.seq, found.event, found.what) == (events[at].seq, "NextEvaluated", "verdicts[0]")
-    assert (found.recorded, found.decided, found.step, found.line) == (True, False, "start", 9)
-    assert "decides otherwise" in found.why
-    assert msgspec.json.encode(found)
+    first = difference(driver, events)
+    assert (first.seq, first.event, first.what) == (events[at].seq, "NextEvaluated", "verdicts[0]")
+    assert (first.recorded, first.decided, first.step, first.line) == (True, False, "start", 9)
+    assert "decides otherwise" in first.why
+    assert msgspec.json.encode(first)
 
 
 def test_a_history_that_ends_too_early_is_found() -> None:
     driver = run("- step: start\n  tool: {kind: noop}\n")
-    found = difference(driver, driver.events[:-1])
-    assert (found.seq, found.decided) == (driver.state.version, "PlaybookProcessed")
+    first = difference(driver, driver.events[:-1])
+    assert (first.seq, first.decided) == (driver.state.version, "PlaybookProcessed")
 
 
 def test_another_version_of_the_rules_is_a_note() -> None:
     driver = run("- step: start\n  tool: {kind: noop}\n")
     events = [changed(driver.events[0], decider=99), *driver.events[1:]]
-    found = verify(driver.plan, EXECUTION, events)
-    assert found.differences == ()
-    assert found.notes == ("version 99 of the rules decided; they were tried with version 1",)
+    verification = verify(driver.plan, EXECUTION, events)
+    assert verification.differences == ()
+    assert verification.notes == ("version 99 of the rules decided; they were tried with version 1",)
 
 
 def test_another_playbook_is_a_difference_but_not_before_a_fork() -> None:
     text = "- step: start\n  tool: [{%s: {kind: python, code: '1'}}]\n"
-    source, other = run(text % "a"), Driver(text % "b")
-    assert difference(other, source.events).what == "hash"
-    other.appends = source.appends[:1]
-    other.state = replay(other.plan, "another", other.events)
-    other.submit(Fork(EXECUTION, other.state.version))
-    other.run()
-    found = verify(other.plan, "another", other.events)
-    assert found.differences == ()
-    assert found.notes == (
+    source, fork = run(text % "a"), Driver(text % "b")
+    assert difference(fork, source.events).what == "hash"
+    fork.appends = source.appends[:1]
+    fork.state = replay(fork.plan, "another", fork.events)
+    fork.submit(Fork(EXECUTION, fork.state.version))
+    fork.run()
+    verification = verify(fork.plan, "another", fork.events)
+    assert verification.differences == ()
+    assert verification.notes == (
         f"the first {source.appends[0][-1].seq + 1} events came about with another playbook and are not judged",
     )
 
@@ -171,7 +173,7 @@ def test_a_report_is_recorded_as_a_whole_before_anything_follows_from_it() -> No
 
 def test_very_long_appends_are_cut_and_somebody_may_come_between(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (decider, walk):
-        monkeypatch.setattr(module, "MOST_AT_ONCE", 6)
+        monkeypatch.setattr(module, "MAX_EVENTS_AT_ONCE", 6)
     driver = Driver(PARKED)
     events = decider.handle(driver.state, Request(), driver.now)
     assert decider.decision_due(driver.state)
@@ -194,14 +196,14 @@ workflow:
 
 def test_what_rests_on_secrets_is_left_out_and_counted() -> None:
     key: dict[str, Json] = {"key": {"$noetl": "secret", "name": "door"}}
-    shown = {"door": {"value": "***"}}
+    masked = {"door": {"value": "***"}}
     driver = Driver(SECRET).start()
     state = driver.claim(driver.state.ready.first)
     opens: dict[str, Json] = {SecretOrigin("door").key: "sesame"}
     secrets = Secrets(
         {"door": {"value": "sesame"}},
-        shown,
-        decoys=shown,
+        masked,
+        decoys=masked,
         disguise=str,
         revealed=opens,
         failures={},
@@ -211,7 +213,7 @@ def test_what_rests_on_secrets_is_left_out_and_counted() -> None:
     move = advance(state, driver.now, secrets)
     assert isinstance(move, RunTask)
     driver.report(state, *move.begins)
-    driver.report(state, judge_with_policy(state, 0, succeeded(key), driver.now, shown, {}))
+    driver.report(state, judge_with_policy(state, 0, succeeded(key), driver.now, masked, {}))
     second = advance(state, driver.now, secrets)
     assert isinstance(second, RunTask)
     assert second.inputs["args"] == {"len": 6}
@@ -220,10 +222,10 @@ def test_what_rests_on_secrets_is_left_out_and_counted() -> None:
     move_last = advance(state, driver.now)
     assert isinstance(move_last, Finish)
     driver.report(state, move_last.body)
-    found = verify(driver.plan, EXECUTION, driver.events)
-    assert found.differences == ()
-    assert found.unjudged == 1
-    assert "secrets" in found.notes[0]
+    verification = verify(driver.plan, EXECUTION, driver.events)
+    assert verification.differences == ()
+    assert verification.unjudged == 1
+    assert "secrets" in verification.notes[0]
 
 
 def test_references_in_place_of_values_are_left_out() -> None:
@@ -231,9 +233,9 @@ def test_references_in_place_of_values_are_left_out() -> None:
     events = driver.events
     at = next(i for i, event in enumerate(events) if isinstance(event.body, LoopStarted))
     events[at] = changed(events[at], items=[{"$noetl": "ref"}, 1, 2])
-    found = verify(driver.plan, EXECUTION, events)
-    assert found.differences == ()
-    assert found.unjudged == 1
+    verification = verify(driver.plan, EXECUTION, events)
+    assert verification.differences == ()
+    assert verification.unjudged == 1
 
 
 def test_results_of_a_loop_in_chunks_are_decided_again() -> None:
@@ -245,10 +247,12 @@ def test_results_of_a_loop_in_chunks_are_decided_again() -> None:
     driver = run(text)
     found_at = ((i, getattr(event.body, "chunk", None)) for i, event in enumerate(driver.events))
     at, chunk = next((i, chunk) for i, chunk in found_at if chunk)
-    found = verify(driver.plan, EXECUTION, driver.events, lambda key: msgspec.json.decode(driver.stored[key]))
-    assert (found.differences, found.unjudged) == ((), 0)
-    other = {**chunk, "key": f"{EXECUTION}/{'0' * 64}"}
-    events = [*driver.events[:at], changed(driver.events[at], chunk=other), *driver.events[at + 1 :]]
+    verification = verify(
+        driver.plan, EXECUTION, driver.events, lambda key: msgspec.json.decode(driver.stored[key])
+    )
+    assert (verification.differences, verification.unjudged) == ((), 0)
+    other_chunk = {**chunk, "key": f"{EXECUTION}/{'0' * 64}"}
+    events = [*driver.events[:at], changed(driver.events[at], chunk=other_chunk), *driver.events[at + 1 :]]
     assert difference(driver, events).what == "chunk.key"
 
 
@@ -274,5 +278,5 @@ def test_when_the_results_of_a_loop_were_stored_is_no_verdict() -> None:
         '  tool: {kind: noop, args: {n: "{{ iter.x }}"}}\n'
     )
     assert any(body.chunk for body in driver.bodies(LoopIterationCompleted))
-    found = verify(driver.plan, EXECUTION, driver.events)
-    assert found.differences == ()
+    verification = verify(driver.plan, EXECUTION, driver.events)
+    assert verification.differences == ()

@@ -53,11 +53,11 @@ def tampered(event: Event) -> Iterator[tuple[tuple[Any, ...], Event]]:
     body = event.body
     plain = {name: msgspec.to_builtins(getattr(body, name)) for name in body.__struct_fields__}
     for path, leaf in _leaves(plain):
-        for other in _other(leaf):
-            if other == leaf:
+        for changed_leaf in _other(leaf):
+            if changed_leaf == leaf:
                 continue
             try:
-                wrong = msgspec.convert(_put(plain, path, other), type(body))
+                wrong = msgspec.convert(_put(plain, path, changed_leaf), type(body))
             except msgspec.ValidationError:
                 continue
             yield path, Event(event.seq, event.ts, wrong)
@@ -99,9 +99,9 @@ def _is_input(event: Event, path: tuple[Any, ...], *, forked: bool) -> bool:
     body = event.body
     if path == ("hash",):
         return forked
-    if body.__class__.__name__ == "RunResumed" and body.reason == "child":  # type: ignore[union-attr]
+    if body.__class__.__name__ == "RunResumed" and body.reason == "child":  # type: ignore[union-attr]  # the class was asked
         return path[0] == "payload" and path[1:] != ("execution_id",)
-    if body.__class__.__name__ == "StepFailed" and body.error.kind == "cancelled":  # type: ignore[union-attr]
+    if body.__class__.__name__ == "StepFailed" and body.error.kind == "cancelled":  # type: ignore[union-attr]  # the class was asked
         return True
     return path[0] in INPUTS.get(type(body).__name__, ())
 
@@ -109,16 +109,16 @@ def _is_input(event: Event, path: tuple[Any, ...], *, forked: bool) -> bool:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_change_to_a_history_is_found_where_it_was_made(name: str) -> None:
     golden = history(name)
-    found = 0
+    changes_found = 0
     for position, event in enumerate(golden.events):
         for path, wrong in tampered(event):
             if _is_input(event, path, forked=name == "fork"):
                 continue
             events = [*golden.events[:position], wrong, *golden.events[position + 1 :]]
             differences = verify(golden.plan, golden.execution_id, events).differences
-            assert [one.seq for one in differences] == [event.seq], (event, path, differences)
-            found += 1
-    assert found > len(golden.events)
+            assert [difference.seq for difference in differences] == [event.seq], (event, path, differences)
+            changes_found += 1
+    assert changes_found > len(golden.events)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -128,7 +128,7 @@ def test_an_event_that_is_missing_twice_there_or_renumbered_is_found(name: str) 
     for position, event in enumerate(events):
         renumbered = Event(event.seq + 1, event.ts, event.body)
         without = [*events[:position], *events[position + 1 :]]
-        counted = [Event(seq, one.ts, one.body) for seq, one in enumerate(without, 1)]
+        counted = [Event(seq, event.ts, event.body) for seq, event in enumerate(without, 1)]
         twice = [*events[: position + 1], renumbered, *events[position + 1 :]]
         for wrong in ([*events[:position], renumbered, *events[position + 1 :]], without, twice):
             if wrong and position < len(events) - 1:

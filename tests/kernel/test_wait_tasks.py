@@ -31,7 +31,7 @@ def test_a_wait_until_a_time() -> None:
 
 def test_a_time_that_is_none_is_an_input_error() -> None:
     driver = run(waiting("kind: wait, until: \"{{ 'soon' }}\""))
-    assert driver.state.error.kind == "input"  # type: ignore[union-attr]
+    assert driver.error.kind == "input"
 
 
 def test_a_signal_ends_a_wait_and_its_payload_is_the_result() -> None:
@@ -61,7 +61,7 @@ def test_signals_are_queued_and_each_wait_takes_the_oldest() -> None:
 
 def test_a_wait_for_a_signal_may_time_out() -> None:
     driver = run(waiting("kind: wait, signal: go", ", spec: {timeout: 10}"))
-    assert driver.state.error.kind == "timeout"  # type: ignore[union-attr]
+    assert driver.error.kind == "timeout"
     assert driver.state.listeners == {}
 
 
@@ -72,7 +72,7 @@ def ended(driver: Driver, **how: object) -> ChildEnded:
     (run_state,) = driver.state.runs.values()
     suspension = run_state.frames[0].suspension
     assert suspension is not None
-    return ChildEnded(run_state.id, 0, suspension.child, **how)  # type: ignore[arg-type]
+    return ChildEnded(run_state.id, 0, suspension.child, **how)  # type: ignore[arg-type]  # each test says its own
 
 
 def test_a_child_is_waited_for_and_its_result_is_the_tasks() -> None:
@@ -91,8 +91,8 @@ def test_a_failed_child_fails_the_task_unless_told_otherwise() -> None:
     driver = run(waiting(CHILD))
     driver.submit(ended(driver, status="failed", error=failure))
     driver.run()
-    assert driver.state.error.kind == "child_failed"  # type: ignore[union-attr]
-    assert "no table" in driver.state.error.message  # type: ignore[union-attr]
+    assert driver.error.kind == "child_failed"
+    assert "no table" in driver.error.message
     tolerant = run(waiting(CHILD, ", spec: {on_failure: continue}"))
     tolerant.submit(ended(tolerant, status="failed", error=failure))
     assert tolerant.run().state.status == "completed"
@@ -158,7 +158,7 @@ def test_an_attempt_lost_with_its_worker_is_delivered_again(losses: int) -> None
         assert driver.state.status == "completed"
         assert keys == {driver.calls[0].idempotency_key}
     else:
-        assert driver.state.error.kind == "worker_lost"  # type: ignore[union-attr]
+        assert driver.error.kind == "worker_lost"
         assert driver.calls == []
 
 

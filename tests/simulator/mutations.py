@@ -23,149 +23,172 @@ K = "noetl.kernel."
 S = "noetl.stores.sqlite."
 
 MUTATIONS = [
-    Mutation("the fence is not checked", K + "net.reports:report", "run.fence != command.fence", "False"),
+    Mutation(
+        "the fence is not checked", K + "net.reports:decide_report", "run.fence != command.fence", "False"
+    ),
     Mutation(
         "a report is applied twice",
-        K + "net.reports:report",
+        K + "net.reports:decide_report",
         "if command.report_no + len(command.bodies) <= run.reported:\n        return []\n    if command.report_no != run.reported:",
         "if command.report_no > run.reported:",
     ),
     Mutation(
         "a report with a gap before it is taken",
-        K + "net.reports:report",
+        K + "net.reports:decide_report",
         "command.report_no != run.reported",
         "command.report_no < run.reported",
     ),
     Mutation(
-        "a pause that comes too late stays", K + "net.reports:report", "if not state.paused", "if False"
+        "a pause that comes too late stays",
+        K + "net.reports:decide_report",
+        "if not state.paused",
+        "if False",
     ),
     Mutation(
         "any lost lease ends the present one",
-        K + "net.operations:lose_lease",
+        K + "net.operations:decide_lease_lost",
         "or run.fence != command.fence",
         "",
     ),
-    Mutation("resume leaves paused runs asleep", K + "net.operations:resume", "if run.paused", "if False"),
     Mutation(
-        "cancel forgets suspended runs", K + "net.deciding:_unowned", '("ready", "suspended")', '("ready",)'
+        "resume leaves paused runs asleep", K + "net.operations:decide_resume", "if run.paused", "if False"
+    ),
+    Mutation(
+        "cancel forgets suspended runs", K + "net.decider:_unowned", '("ready", "suspended")', '("ready",)'
     ),
     Mutation(
         "what an append left over is not decided",
-        K + "net.deciding:due",
+        K + "net.decider:decision_due",
         "return len(state.agenda) > 0 or not (state.runs or state.waiting)",
         "return False",
     ),
     Mutation(
         "the remainder of a join is kept",
-        K + "net.ending:quiesce",
+        K + "net.quiescence:decide_quiescence",
         "for token in join.arrivals]",
         "for token in ()]",
     ),
     Mutation(
         "a join is counted early",
-        K + "state:ExecutionState.can_reach",
+        K + "state.execution_state:ExecutionState.can_reach",
         "self.occupied & plan.above & ~plan.bit",
         "False",
     ),
     Mutation(
         "a join does not see tokens on their way in",
-        K + "state:ExecutionState.can_reach",
+        K + "state.execution_state:ExecutionState.can_reach",
         "at.pending > 0",
         "False",
     ),
     Mutation(
         "a join of any takes every token",
-        K + "marking:step_scheduled",
+        K + "state.marking:fold_step_scheduled",
         "join.absorbing = bool(join.arrivals) or state.can_reach(plan.number)",
         "join.absorbing = False",
     ),
     Mutation(
-        "a run sees later writes to ctx", K + "marking:step_scheduled", "state.ctx.pinned()", "state.ctx"
+        "a run sees later writes to ctx",
+        K + "state.marking:fold_step_scheduled",
+        "state.ctx.pinned()",
+        "state.ctx",
     ),
     Mutation(
         "a discarded token is still watched",
-        K + "marking:_leave",
+        K + "state.marking:_leave",
         "unwatch(state.watchers, token.id, state.step_of(token).watches)",
         "pass",
     ),
     Mutation(
         "a write reaches those who pinned the ctx",
-        K + "variables:Variables.write",
+        K + "state.variables:Variables.write",
         "if self.shared:",
         "if False:",
     ),
     Mutation(
-        "a routed run is routed again", K + "fold:_next_evaluated", "state.agenda.discard(run.id)", "pass"
+        "a routed run is routed again",
+        K + "state.fold:_fold_next_evaluated",
+        "state.agenda.discard(routing)",
+        "pass",
     ),
-    Mutation("a signal is used twice", K + "fold:_resumed", "queue.pop(0)", "pass"),
-    Mutation("a run that ended still listens", K + "fold:_ended", "if run.suspended:", "if False:"),
+    Mutation("a signal is used twice", K + "state.fold:_fold_run_resumed", "queue.pop(0)", "pass"),
+    Mutation("a run that ended still listens", K + "state.fold:_end_run", "if run.suspended:", "if False:"),
     Mutation(
         "the last branch to end gives the result",
-        K + "fold:_branch_ended",
+        K + "state.fold:_end_branch",
         "run.step.number >= state.ending",
         "True",
     ),
     Mutation(
         "contributions are written as they come",
-        K + "fold:_task_processed",
+        K + "state.fold:_fold_task_processed",
         "if not reducer_of(run, patch)",
         "if True",
     ),
     Mutation(
-        "a resumed iteration offers an owned run", K + "fold:_offer", 'if run.phase == "ready":', "if True:"
+        "a resumed iteration offers an owned run",
+        K + "state.fold:_offer",
+        'if run.phase == "ready":',
+        "if True:",
     ),
-    Mutation("a lost attempt counts as none", K + "pipeline.fold:released", "frame.losses += 1", "pass"),
-    Mutation("a lost attempt stays in flight", K + "pipeline.fold:released", "frame.running = False", "pass"),
+    Mutation("a lost attempt counts as none", K + "state.run_fold:release_run", "frame.losses += 1", "pass"),
     Mutation(
-        "losses are carried to the next task", K + "pipeline.fold:task_processed", "frame.losses = 0", "pass"
+        "a lost attempt stays in flight", K + "state.run_fold:release_run", "frame.running = False", "pass"
+    ),
+    Mutation(
+        "losses are carried to the next task",
+        K + "state.run_fold:fold_task_processed",
+        "frame.losses = 0",
+        "pass",
     ),
     Mutation(
         "a resume counts as reported",
-        K + "pipeline.fold:evolve_run",
+        K + "state.run_fold:evolve_run",
         "if type(body) is not of.RunResumed:",
         "if True:",
     ),
     Mutation(
         "results stand in order of arrival",
-        K + "pipeline.fold:_count",
+        K + "state.run_fold:_count_iteration",
         "_keep_result(loop, body.index, body.result)",
         "_keep_result(loop, loop.succeeded - 1, body.result)",
     ),
     Mutation(
         "a retry forgets failed iterations",
-        K + "pipeline.fold:reopened",
+        K + "state.run_fold:reopen_run",
         "run.frames.update(loop.failed_frames)",
         "pass",
     ),
     Mutation(
         "reducers in order of arrival",
-        K + "pipeline.loops:reduced",
+        K + "pipeline.loops:reduce_contributions",
         "sorted(run.loop.contributions)",
         "run.loop.contributions",
     ),
     Mutation(
         "too many iterations in flight",
-        K + "run:RunState.can_start",
+        K + "state.run_state:RunState.can_start",
         "len(self.frames) < loop.max_in_flight and",
         "",
     ),
     Mutation(
         "a redelivery is a new attempt",
-        K + "pipeline.tasks:_attempt",
-        "again = frame.losses > 0",
-        "again = False",
+        K + "pipeline.task_inputs:_render_attempt",
+        "redelivered = frame.losses > 0",
+        "redelivered = False",
     ),
     Mutation(
         "a redelivery has a new key",
-        K + "pipeline.tasks:idempotency_key",
+        K + "pipeline.task_inputs:idempotency_key",
         "str(frame.index)",
         "str((frame.index, frame.losses))",
     ),
-    Mutation("iterations share a key", K + "pipeline.tasks:idempotency_key", "str(frame.index), ", ""),
-    Mutation("a poll keeps its key", K + "pipeline.tasks:idempotency_key", "if frame.polls:", "if False:"),
+    Mutation("iterations share a key", K + "pipeline.task_inputs:idempotency_key", "str(frame.index), ", ""),
+    Mutation(
+        "a poll keeps its key", K + "pipeline.task_inputs:idempotency_key", "if frame.polls:", "if False:"
+    ),
     Mutation(
         "a task is given up at the first loss",
-        K + "pipeline.advance:_frame_move",
+        K + "pipeline.interpreter:advance_frame",
         "frame.losses >= MOST_LOSSES",
         "frame.losses >= 1",
     ),
@@ -184,13 +207,13 @@ MUTATIONS = [
     ),
     Mutation(
         "a snapshot forgets the order of queues",
-        K + "replay:_loaded",
-        "return Queue.of(value)",
-        "return Queue.of(sorted(value))",
+        K + "state.replay:_load",
+        "return OrderedSet.of(value)",
+        "return OrderedSet.of(sorted(value))",
     ),
     Mutation(
         "a worker gets a run without its last result",
-        K + "replay:dump_run",
+        K + "state.replay:dump_run",
         'return {"state": plain,',
         '[frame.update(prev=None) for frame in plain["frames"].values()]\n    return {"state": plain,',
     ),

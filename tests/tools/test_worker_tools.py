@@ -6,7 +6,7 @@ import pytest
 
 from noetl.dsl.document.kinds import Kind, Kinds
 from noetl.dsl.document.playbook import Position
-from noetl.kernel.pipeline.task_inputs import WAITING_KINDS
+from noetl.kernel.plan import WAITING_KINDS
 from noetl.model.outcome import Outcome, succeeded
 from noetl.ports.tool import Call
 from noetl.tools.host.worker_tools import ENGINE_KINDS, Tools, UnrunnableTask, unrunnable_tasks

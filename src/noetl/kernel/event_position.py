@@ -19,7 +19,6 @@ from noetl.events.bodies import (
     TokenParked,
 )
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.kernel.verify.comparison import Path
 
 
 def step_of_event(state: ExecutionState, body: EventBody) -> Step | None:
@@ -34,7 +33,9 @@ def step_of_event(state: ExecutionState, body: EventBody) -> Step | None:
     return named.step if named is not None else None
 
 
-def position_of_event(state: ExecutionState, body: EventBody, path: Path = ()) -> Position | None:
+def position_of_event(
+    state: ExecutionState, body: EventBody, path: tuple[str | int, ...] = ()
+) -> Position | None:
     """The closest place: an arc, a rule, a task, a join, an admission, or the step."""
     step = step_of_event(state, body)
     if step is None:
@@ -60,7 +61,7 @@ def position_of_event(state: ExecutionState, body: EventBody, path: Path = ()) -
             return step.position
 
 
-def _of_arcs(step: Step, path: Path) -> Position:
+def _of_arcs(step: Step, path: tuple[str | int, ...]) -> Position:
     match path:
         case ("verdicts", int(position)) if position < len(step.arcs):
             return step.arcs[position].position

@@ -1,4 +1,4 @@
-"""What the paths of an expression hold: for people who ask why it came out as it did."""
+"""Which expressions a part of a playbook has, and what the paths that they read hold."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -9,9 +9,24 @@ from noetl.dsl.document.playbook import Guard
 from noetl.expr import Expression, Path, Scope
 from noetl.expr.runtime.scope import ABSENT
 from noetl.kernel.truncate import truncate_value
+from noetl.model.reference import MARKER
 
-MARK = "$noetl"
-"""The key of what only stands for a value: a reference, a manifest, a secret."""
+
+def expressions_in(value: object) -> Iterator[Expression]:
+    """The expressions in a step, a policy, a mapping; the plain document is left out."""
+    match value:
+        case Expression():
+            yield value
+        case Struct():
+            for name in value.__struct_fields__:
+                if name != "document":
+                    yield from expressions_in(getattr(value, name))
+        case Mapping():
+            for item in value.values():
+                yield from expressions_in(item)
+        case tuple() | list():
+            for item in value:
+                yield from expressions_in(item)
 
 
 class PathRead(Struct, frozen=True, omit_defaults=True):
@@ -26,23 +41,23 @@ def paths_read(guard: Guard, scope: Scope) -> tuple[PathRead, ...]:
     """What a condition reads in this scope, each path once."""
     if not isinstance(guard, Expression):
         return ()
-    found = []
+    reads = []
     for path in dict.fromkeys(use.path for use in guard.uses):
         value = value_in_scope(scope, path)
         name = ".".join(path)
-        found.append(
+        reads.append(
             PathRead(name, missing=True) if value is ABSENT else PathRead(name, truncate_value(value))
         )
-    return tuple(found)
+    return tuple(reads)
 
 
 def value_in_scope(scope: Scope, path: Path) -> object:
     """The value of a path, or ABSENT."""
     if len(path) > 1 and path[1] == "data":
-        value, rest = scope.resolve_data(path[0]), path[2:]
+        value, keys = scope.resolve_data(path[0]), path[2:]
     else:
-        value, rest = scope.resolve(path[0]), path[1:]
-    for key in rest:
+        value, keys = scope.resolve(path[0]), path[1:]
+    for key in keys:
         if not isinstance(value, Mapping) or key not in value:
             return ABSENT
         value = value[key]
@@ -56,13 +71,13 @@ def reads_stand_ins(expressions: Iterable[Expression], scope: Scope) -> bool:
 
 
 def _shortest(paths: Iterable[Path]) -> Iterator[Path]:
-    known = set(paths)
-    for path in known:
-        if not any(path[:length] in known for length in range(1, len(path))):
+    all_paths = set(paths)
+    for path in all_paths:
+        if not any(path[:length] in all_paths for length in range(1, len(path))):
             yield path
 
 
 def holds_stand_in(value: object) -> bool:
     if isinstance(value, Mapping):
-        return MARK in value or any(map(holds_stand_in, value.values()))
+        return MARKER in value or any(map(holds_stand_in, value.values()))
     return isinstance(value, list | tuple) and any(map(holds_stand_in, value))

@@ -7,11 +7,14 @@ from noetl.dsl.document.guard_verdicts import handles_failure
 from noetl.dsl.document.playbook import Playbook, Step, Task
 from noetl.dsl.document.step_graph import ancestor_masks, nodes_on_cycles, step_graph_of
 from noetl.expr import NAMESPACES, Constant, Template
-from noetl.kernel.expressions import expressions_in
+from noetl.kernel.expression_reads import expressions_in
 from noetl.kernel.result_rules import execution_rules, step_rules, task_rules
 from noetl.kernel.server_reads import Needs, reads_extracted
 from noetl.model import ExpressionError, Json
 from noetl.model.reference import may_hold_marker
+
+WAITING_KINDS = frozenset({"playbook", "wait"})
+"""Kinds of tasks that wait without a worker."""
 
 TASK_TIMEOUT = 300.0
 """Seconds an attempt may take if the playbook says nothing."""
@@ -75,24 +78,26 @@ class StepPlan:
         self.label_at = {task.label: position for position, task in enumerate(step.tasks)}
         self.handles = tuple(handles_failure(arc.when) for arc in step.arcs)
         self.watches = tuple(dict.fromkeys(_watches(step, names)))
-        self.reads_steps = _steps_read(step, names)
+        self.reads_steps = _steps_that_are_read(step, names)
         self.keeps_result = False
         self.reads_extracted = reads_extracted(step)
         self.rules = step_rules(playbook, step)
         self.task_rules = {task.label: task_rules(task) for task in step.tasks}
         rules = (self.rules, *self.task_rules.values())
-        self.selections = tuple({each.name: each for one in rules for each in one.select}.values())
+        self.selections = tuple(
+            {selection.name: selection for rule_set in rules for selection in rule_set.select}.values()
+        )
         """What of a result is kept at hand, whichever task gave it."""
         self.constant_inputs = {
-            task.label: found for task in step.tasks if (found := _plain(task)) is not None
+            task.label: inputs for task in step.tasks if (inputs := _constant_inputs(task)) is not None
         }
         """What tasks get in which nothing is to be evaluated."""
-        self.only_task = _single(step, self.constant_inputs)
+        self.only_task = _only_task(step, self.constant_inputs)
         """The task that is all of the pipeline, if nothing about it is to be evaluated."""
 
     def selected(self, result: Json) -> dict[str, Json]:
         """What `spec.result.select` finds in a result that is not stored elsewhere."""
-        return {name: found for each in self.selections for name, found in each.find(result).items()}
+        return {name: part for selection in self.selections for name, part in selection.find(result).items()}
 
 
 class ConstantInputs(NamedTuple):
@@ -103,18 +108,18 @@ class ConstantInputs(NamedTuple):
     timeout: float
 
 
-def _plain(task: Task) -> ConstantInputs | None:
-    if task.args is not None or any(not isinstance(one, Constant) for one in _parts(task)):
+def _constant_inputs(task: Task) -> ConstantInputs | None:
+    if task.args is not None or any(not isinstance(data, Constant) for data in _parts(task)):
         return None
-    inputs = {name: one.value for name, one in task.inputs.items() if isinstance(one, Constant)}
-    spec = {name: one.value for name, one in task.spec.items() if isinstance(one, Constant)}
+    inputs = {name: data.value for name, data in task.inputs.items() if isinstance(data, Constant)}
+    spec = {name: data.value for name, data in task.spec.items() if isinstance(data, Constant)}
     try:
         return None if may_hold_marker([inputs, spec]) else ConstantInputs(inputs, spec, timeout_of(spec))
     except ExpressionError:
-        return None  # told when it is run
+        return None  # it is reported when the task is run
 
 
-def _single(step: Step, plain: Mapping[str, ConstantInputs]) -> Task | None:
+def _only_task(step: Step, plain: Mapping[str, ConstantInputs]) -> Task | None:
     if len(step.tasks) != 1:
         return None
     task = step.tasks[0]
@@ -124,7 +129,7 @@ def _single(step: Step, plain: Mapping[str, ConstantInputs]) -> Task | None:
 def timeout_of(spec: Mapping[str, Any]) -> float:
     """The seconds that an attempt may take. Raises ExpressionError."""
     return next(
-        (found for name in ("timeout", "task_timeout") if (found := seconds_in(spec, name))), TASK_TIMEOUT
+        (seconds for name in ("timeout", "task_timeout") if (seconds := seconds_in(spec, name))), TASK_TIMEOUT
     )
 
 
@@ -159,11 +164,12 @@ class Plan:
         names = frozenset(playbook.steps)
         self.playbook = playbook
         self.by_number = [
+            # The search counts a step among its own ancestors; its runs reach it again only on a cycle.
             StepPlan(step, number, above[number] & ~(0 if number in cyclic else 1 << number), playbook)
             for number, step in enumerate(playbook.workflow)
         ]
         self.by_name = {plan.name: plan for plan in self.by_number}
-        for name in _steps_read(playbook, names):
+        for name in _steps_that_are_read(playbook, names):
             self.by_name[name].keeps_result = True
         self.needs = Needs(playbook)
         self.rules = execution_rules(playbook)
@@ -178,17 +184,17 @@ class Plan:
         return self.by_name[self.playbook.entry]
 
 
-def _steps_read(value: object, names: frozenset[str]) -> frozenset[str]:
+def _steps_that_are_read(value: object, names: frozenset[str]) -> frozenset[str]:
     """The steps whose outcomes expressions in there may read; all of them if that cannot be told."""
-    found: set[str] = set()
+    steps: set[str] = set()
     for expression in expressions_in(value):
         for use in expression.uses:
-            name, *rest = use.path
+            name, *keys = use.path
             if name == "steps":
-                found |= {rest[0]} & names if rest else names
+                steps |= {keys[0]} & names if keys else names
             elif name in names:
-                found.add(name)
-    return frozenset(found)
+                steps.add(name)
+    return frozenset(steps)
 
 
 def _watches(step: Step, names: frozenset[str]) -> Iterator[Watch]:
@@ -196,11 +202,11 @@ def _watches(step: Step, names: frozenset[str]) -> Iterator[Watch]:
         return
     for expression in expressions_in(step.admit.rules):
         for use in expression.uses:
-            name, *rest = use.path
+            name, *keys = use.path
             if name == "ctx":
-                yield Watch("ctx", *rest[:2])
+                yield Watch("ctx", *keys[:2])
             elif name == "steps":
-                yield Watch("steps", *rest[:1])
+                yield Watch("steps", *keys[:1])
             elif name not in NAMESPACES:
                 yield Watch("ctx", *use.path[:2])
                 if name in names:

@@ -32,18 +32,18 @@ class ResultRules(NamedTuple):
     @property
     def reference_fields(self) -> dict[str, Json]:
         """What references say of how long their bodies live, and where."""
-        found: dict[str, Json] = {}
+        fields: dict[str, Json] = {}
         if self.store:
-            found["store"] = self.store
+            fields["store"] = self.store
         if self.ttl is not None:
-            found["ttl"] = self.ttl
+            fields["ttl"] = self.ttl
         if self.scope:
-            found["scope"] = self.scope
-        return found
+            fields["scope"] = self.scope
+        return fields
 
     def selected(self, value: Json) -> dict[str, Json]:
         """The parts to keep at hand, by name."""
-        return {name: found for each in self.select for name, found in each.find(value).items()}
+        return {name: part for selection in self.select for name, part in selection.find(value).items()}
 
 
 def execution_rules(playbook: Playbook) -> ResultRules:

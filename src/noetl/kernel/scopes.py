@@ -9,7 +9,7 @@ from msgspec import structs
 
 from noetl.dsl.document.playbook import Guard, Write
 from noetl.events.bodies import Patch
-from noetl.expr import EvaluationSite, ReferenceUnresolved, Scope, Template, render, truthy
+from noetl.expr import EvaluationSite, ReferenceUnresolved, Scope, Template, render, truthy, write_at_path
 from noetl.kernel.references.resolve import (
     Fetched,
     Unfetched,
@@ -21,7 +21,7 @@ from noetl.kernel.references.resolve import (
 from noetl.kernel.result_rules import INLINE_MAX_BYTES
 from noetl.kernel.state.reducers import combine
 from noetl.kernel.state.run_state import ExecutionInputs, Frame, RunState, reducer_of
-from noetl.kernel.state.variables import json_size, overlaid_value, size_growth, variable_at
+from noetl.kernel.state.variables import json_size, size_growth, variable_at
 from noetl.model import ExpressionError, Json, NoetlError
 from noetl.model.reference import (
     is_reference,
@@ -47,8 +47,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def playbook_time(micros: int) -> str:
     """A time as playbooks see it."""
-    seconds, rest = divmod(micros, 1_000_000)
-    return f"{_second(seconds)}.{rest:06d}Z" if rest else f"{_second(seconds)}Z"
+    seconds, micro = divmod(micros, 1_000_000)
+    return f"{_second(seconds)}.{micro:06d}Z" if micro else f"{_second(seconds)}Z"
 
 
 @lru_cache(maxsize=8)
@@ -75,7 +75,7 @@ class EvaluationScope:
         self._fetched: Fetched = fetched or {}
         self._used: set[str] | None = None
         self._room = CTX_BYTES - ctx_size
-        if fetched:
+        if fetched:  # else nothing can be put in place, and values need not be walked through
             for name, space in spaces.items():
                 spaces[name] = self.with_fetched(space)
             results = self.with_fetched(results)
@@ -102,15 +102,15 @@ class EvaluationScope:
 
     def write(self, write: Write) -> None:
         """Evaluate one assignment. Raises ExpressionError."""
-        assert write.scope != "args"  # noqa: S101 -- the reader makes those the args of their arc
+        assert write.scope != "args"  # noqa: S101 - the reader makes those the args of their arc
         patch = Patch(scope=write.scope, path=write.path, value=self.value(write.value))
-        values = _seen(self.namespaces.get(patch.scope), patch, self._run)
+        values = _namespace_after(self.namespaces.get(patch.scope), patch, self._run)
         if patch.scope == "ctx":
-            self._fit(patch, values)
+            self._require_room(patch, values)
         self.patches.append(patch)
         self.namespaces[patch.scope] = values
 
-    def _fit(self, patch: Patch, values: Mapping[str, Any]) -> None:
+    def _require_room(self, patch: Patch, values: Mapping[str, Any]) -> None:
         if len(values) > CTX_KEYS:
             raise limit_error(f"ctx would have more than {CTX_KEYS} keys")
         self._room -= size_growth(self.namespaces.get("ctx") or {}, patch.path, inline_stand_in(patch.value))
@@ -131,14 +131,14 @@ class EvaluationScope:
         """The whole values, as users wrote them.
 
         With `revealed`, the secrets in all but the last are in their places; without, they stay hidden.
-        Raises Unfetched and Lost.
+        Raises Unfetched and SecretLost.
         """
-        if not may_hold_marker(values):
+        if not may_hold_marker(values):  # the common case: a search in the bytes, not a walk
             return values
         used: set[str] = set()
         values = substitute_fetched(values, fetched, used)
         for reference in references_in(values):
-            if huge := _huge(reference):
+            if huge := _too_large_table(reference):
                 raise huge
         missing = missing_keys(values, fetched)
         if revealed is not None:
@@ -146,8 +146,8 @@ class EvaluationScope:
             missing |= secret_keys_in(values[:-1])
         if missing:
             raise self._needs(missing | used)
-        found: list[Any] = unescape(values)
-        return found
+        unescaped: list[Any] = unescape(values)
+        return unescaped
 
     def _needs(self, missing: set[str]) -> Unfetched:
         return Unfetched(tuple(sorted(missing.union(self._used or ()))))
@@ -155,19 +155,19 @@ class EvaluationScope:
     def unfetched(self, error: ReferenceUnresolved) -> NoetlError:
         """What to raise for a value that is not at hand: that it must be fetched, or that it cannot be."""
         missing = set(stored_keys(error.reference)) - self._fetched.keys()
-        if huge := _huge(error.reference):
+        if huge := _too_large_table(error.reference):
             return huge
         return self._needs(missing) if missing else error
 
     def apply_patch(self, patch: Patch) -> None:
         """Take over a write that is evaluated already."""
         self.patches.append(patch)
-        self.namespaces[patch.scope] = overlaid_value(
+        self.namespaces[patch.scope] = write_at_path(
             self.namespaces.get(patch.scope), patch.path, patch.value
         )
 
 
-def _huge(reference: dict[str, Any]) -> ExpressionError | None:
+def _too_large_table(reference: dict[str, Any]) -> ExpressionError | None:
     """Why the rows of a table are not read, if there are too many."""
     if not is_table_reference(reference) or reference["size"] <= ROWS_BYTES:
         return None
@@ -189,39 +189,40 @@ def inline_stand_in(value: Any) -> Any:
     return "." * KEPT_BYTES if json_size(value) > INLINE_MAX_BYTES else value
 
 
-def _seen(values: object, patch: Patch, run: RunState | None) -> dict[str, Any]:
+def _namespace_after(values: object, patch: Patch, run: RunState | None) -> dict[str, Any]:
     """What a scope looks like to its writer after a write."""
     reducer = reducer_of(run, patch) if run is not None else ""
     value = combine(reducer, variable_at(values, patch.path), [patch.value]) if reducer else patch.value
-    return overlaid_value(values, patch.path, value)
+    return write_at_path(values, patch.path, value)
 
 
+# One moment for all of a decision, and not the clock: deciding it again must give the same.
 def _clock(now: int) -> Callable[[], str]:
     return lambda: playbook_time(now)
 
 
-def workload_scope(given: ExecutionInputs, workload: Mapping[str, Any], now: int) -> EvaluationScope:
+def workload_scope(inputs: ExecutionInputs, workload: Mapping[str, Any], now: int) -> EvaluationScope:
     """For the defaults of the workload."""
-    return EvaluationScope({"workload": workload, "execution_id": given.execution_id}, now)
+    return EvaluationScope({"workload": workload, "execution_id": inputs.execution_id}, now)
 
 
 def state_scope(
-    given: ExecutionInputs, ctx: Mapping[str, Any], steps: Mapping[str, Any], now: int, **more: Any
+    inputs: ExecutionInputs, ctx: Mapping[str, Any], steps: Mapping[str, Any], now: int, **extra: Any
 ) -> EvaluationScope:
     """For what the server asks outside of runs: admission, a step's args, the execution's output."""
     spaces = {
-        "workload": given.workload,
-        "execution_id": given.execution_id,
+        "workload": inputs.workload,
+        "execution_id": inputs.execution_id,
         "ctx": ctx,
         "steps": steps,
-        **more,
+        **extra,
     }
     return EvaluationScope(spaces, now)
 
 
 def loop_scope(run: RunState, now: int, fetched: Fetched | None = None) -> EvaluationScope:
     """For `loop.in` and the loop's knobs."""
-    return EvaluationScope(_of_run(run), now, fetched=fetched)
+    return EvaluationScope(_run_namespaces(run), now, fetched=fetched)
 
 
 def task_scope(
@@ -232,21 +233,23 @@ def task_scope(
     fetched: Fetched | None = None,
 ) -> EvaluationScope:
     """For a task's args, inputs and spec."""
-    spaces = _of_run(run)
-    spaces["iter"] = _iter(run, frame)
+    spaces = _run_namespaces(run)
+    spaces["iter"] = _iter_namespace(run, frame)
     spaces["_prev"] = frame.prev
     spaces["_task"] = run.task(frame).label
     spaces["_attempt"] = max(frame.attempt - frame.forgiven, 1)
     if keychain is not None:
         spaces["keychain"] = keychain
-    around = EvaluationScope(spaces, now, frame.results, run, ctx_size=run.ctx.size, fetched=fetched)
+    scope = EvaluationScope(spaces, now, frame.results, run, ctx_size=run.ctx.size, fetched=fetched)
     for patch in frame.contributions:
-        whole = structs.replace(patch, value=around.with_fetched(patch.value))
+        fetched_patch = structs.replace(patch, value=scope.with_fetched(patch.value))
         try:
-            around.namespaces[patch.scope] = _seen(around.namespaces[patch.scope], whole, run)
+            scope.namespaces[patch.scope] = _namespace_after(
+                scope.namespaces[patch.scope], fetched_patch, run
+            )
         except ReferenceUnresolved as error:
-            raise around.unfetched(error) from None
-    return around
+            raise scope.unfetched(error) from None
+    return scope
 
 
 def routing_scope(
@@ -259,14 +262,14 @@ def routing_scope(
     ctx_size: int = 0,
 ) -> EvaluationScope:
     """For a step's own writes, and its arcs."""
-    spaces = _of_run(run)
+    spaces = _run_namespaces(run)
     spaces["ctx"] = ctx
     spaces["steps"] = steps
     spaces["event"] = event
     return EvaluationScope(spaces, now, ctx_size=ctx_size)
 
 
-def _of_run(run: RunState) -> dict[str, Any]:
+def _run_namespaces(run: RunState) -> dict[str, Any]:
     spaces: dict[str, Any] = {
         "workload": run.inputs.workload,
         "execution_id": run.inputs.execution_id,
@@ -288,7 +291,7 @@ def item_keys(run: RunState, frame: Frame) -> tuple[str, ...]:
     return stored_keys(item) if is_reference(item) else ()
 
 
-def _iter(run: RunState, frame: Frame) -> dict[str, Any]:
+def _iter_namespace(run: RunState, frame: Frame) -> dict[str, Any]:
     loop = run.loop
     index = frame.index
     if loop is None or run.step.step.loop is None:

@@ -1,6 +1,6 @@
 """Which parts of values the server reads: found once in the expressions of a playbook.
 
-What a worker reads it reads whole, so only expressions that the server evaluates count here: arcs,
+What a worker reads it reads entire, so only expressions that the server evaluates count here: arcs,
 admission, the args, writes and timeout of steps, and what belongs to the executor.
 """
 
@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 
 from noetl.dsl.document.playbook import Playbook, Step
 from noetl.expr import NAMESPACES, Use
-from noetl.kernel.expressions import expressions_in
+from noetl.kernel.expression_reads import expressions_in
 
 Tail = tuple[str, ...]
 
 
 class Need:
-    """The keys that are read below a value. `whole`: the value itself is read, or handed on."""
+    """The keys that are read below a value. `entire`: the value itself is read, or handed on."""
 
     __slots__ = ("below", "entire")
 
@@ -22,29 +22,29 @@ class Need:
         self.below: dict[str, Need] = {}
         self.entire = False
 
-    def add(self, tail: Iterable[str], *, whole: bool = True) -> None:
-        here = self
+    def add(self, tail: Iterable[str], *, entire: bool = True) -> None:
+        need = self
         for key in tail:
-            here = here.below.setdefault(key, Need())
-        here.entire = here.entire or whole
+            need = need.below.setdefault(key, Need())
+        need.entire = need.entire or entire
 
     def at(self, path: Iterable[str]) -> "Need":
         """What is read below this path. What is handed on above it is handed on, too."""
-        here, whole = self, False
+        need, entire = self, False
         for key in path:
-            whole = whole or here.entire
-            if key not in here.below:
-                return ENTIRE if whole else NOTHING
-            here = here.below[key]
-        return here.joined(ENTIRE) if whole and not here.entire else here
+            entire = entire or need.entire
+            if key not in need.below:
+                return ENTIRE if entire else NOTHING
+            need = need.below[key]
+        return need.union(ENTIRE) if entire and not need.entire else need
 
-    def joined(self, other: "Need") -> "Need":
-        found = Need()
-        found.entire = self.entire or other.entire
-        found.below = {**self.below, **other.below}
+    def union(self, other: "Need") -> "Need":
+        both = Need()
+        both.entire = self.entire or other.entire
+        both.below = {**self.below, **other.below}
         for name in self.below.keys() & other.below.keys():
-            found.below[name] = self.below[name].joined(other.below[name])
-        return found
+            both.below[name] = self.below[name].union(other.below[name])
+        return both
 
 
 NOTHING = Need()
@@ -69,45 +69,46 @@ class Needs:
             self._add(use, names)
 
     def _add(self, use: Use, names: frozenset[str]) -> None:
-        whole = not use.length_only
-        name, *rest = use.path
+        entire = not use.length_only
+        name, *keys = use.path
         match name:
             case "event":
-                self._add_event(tuple(rest), whole=whole)
+                self._add_event(tuple(keys), entire=entire)
             case "steps":
-                if len(rest) < 3:
-                    self._of_result((), whole=whole)
-                elif rest[1] == "result":
-                    self._of_result(tuple(rest[2:]), whole=whole)
+                if len(keys) < 3:
+                    self._add_result((), entire=entire)
+                elif keys[1] == "result":
+                    self._add_result(tuple(keys[2:]), entire=entire)
             case "joined":
-                self.args.add((), whole=True)
+                self.args.add((), entire=True)
             case "ctx" | "args" | "workload" | "run":
-                self._of_space(getattr(self, name), tuple(rest), whole=whole)
+                self._add_namespace(getattr(self, name), tuple(keys), entire=entire)
             case _ if name not in NAMESPACES:
                 for space in (self.ctx, self.args, self.workload):
-                    self._of_space(space, use.path, whole=whole)
+                    self._add_namespace(space, use.path, entire=entire)
                 if name in names:
-                    self._of_result(tuple(rest), whole=whole)
-                    if rest and rest[0] == "data":
-                        self._of_result(tuple(rest[1:]), whole=whole)
+                    self._add_result(tuple(keys), entire=entire)
+                    if keys and keys[0] == "data":
+                        self._add_result(tuple(keys[1:]), entire=entire)
 
-    def _add_event(self, rest: Tail, *, whole: bool) -> None:
-        match rest:
+    def _add_event(self, keys: Tail, *, entire: bool) -> None:
+        match keys:
             case () | ("data",):
-                self._of_result((), whole=True)
+                self._add_result((), entire=True)
             case ("result", *tail) | ("data", "result", *tail):
-                self._of_result(tuple(tail), whole=whole)
+                self._add_result(tuple(tail), entire=entire)
                 if tail and tail[0] == "extracted":
-                    self._of_result(tuple(tail[1:]), whole=whole)
+                    self._add_result(tuple(tail[1:]), entire=entire)
 
-    def _of_result(self, tail: Tail, *, whole: bool) -> None:
-        self.result.add(tail, whole=whole)
-        self.everything.add(tail, whole=whole)
+    def _add_result(self, tail: Tail, *, entire: bool) -> None:
+        self.result.add(tail, entire=entire)
+        self.everything.add(tail, entire=entire)
 
-    def _of_space(self, space: Need, path: Tail, *, whole: bool) -> None:
-        space.add(path, whole=whole)
+    def _add_namespace(self, space: Need, path: Tail, *, entire: bool) -> None:
+        space.add(path, entire=entire)
+        # Values move: what is read as `ctx.a.b.c` may have been the `b` of a result, or the `c` of args.
         for start in range(1, len(path) + 1):
-            self.everything.add(path[start:], whole=whole)
+            self.everything.add(path[start:], entire=entire)
 
 
 def reads_extracted(step: Step) -> bool:

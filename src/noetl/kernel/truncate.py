@@ -11,10 +11,10 @@ VALUES = 200
 
 def truncate_value(value: Any) -> Any:
     """The value, or as much of it as fits: what was left out is marked by `…`."""
-    return _Cut().value(value, DEPTH)
+    return _Truncation().value(value, DEPTH)
 
 
-class _Cut:
+class _Truncation:
     """One value. `left` is how many more values in it are shown."""
 
     def __init__(self) -> None:
@@ -29,19 +29,19 @@ class _Cut:
         return self.items(value, depth) if isinstance(value, list | tuple) else value
 
     def mapping(self, value: Mapping[str, Any], depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        shortened: dict[str, Any] = {}
         for key, item in value.items():
-            if len(found) >= ENTRIES or self.left < 1 or depth == 0:
-                found["…"] = f"{len(value) - len(found)} more"
+            if len(shortened) >= ENTRIES or self.left < 1 or depth == 0:
+                shortened["…"] = f"{len(value) - len(shortened)} more"
                 break
-            found[str(key)] = self.value(item, depth - 1)
-        return found
+            shortened[str(key)] = self.value(item, depth - 1)
+        return shortened
 
     def items(self, value: list[Any] | tuple[Any, ...], depth: int) -> list[Any]:
-        found: list[Any] = []
+        shortened: list[Any] = []
         for item in value:
-            if len(found) >= ENTRIES or self.left < 1 or depth == 0:
-                found.append(f"… {len(value) - len(found)} more")
+            if len(shortened) >= ENTRIES or self.left < 1 or depth == 0:
+                shortened.append(f"… {len(value) - len(shortened)} more")
                 break
-            found.append(self.value(item, depth - 1))
-        return found
+            shortened.append(self.value(item, depth - 1))
+        return shortened

@@ -63,13 +63,13 @@ def _needed(step: Step, join: JoinState) -> int | None:
 def _reaching(state: ExecutionState, number: int) -> Iterator[ReachingStep]:
     """The steps whose tokens and runs may still bring a token to this one."""
     target = state.plan.by_number[number]
-    for other, here in sorted(state.occupancy.items()):
-        plan = state.plan.by_number[other]
-        if other == number:
-            runs = here.runs if target.above & target.bit else 0
-            tokens = here.pending
+    for step_number, occupancy in sorted(state.occupancy.items()):
+        plan = state.plan.by_number[step_number]
+        if step_number == number:
+            runs = occupancy.runs if target.above & target.bit else 0
+            tokens = occupancy.pending
         elif target.above & plan.bit:
-            runs, tokens = here.runs, here.pending + here.joined
+            runs, tokens = occupancy.runs, occupancy.pending + occupancy.joined
         else:
             continue
         if runs or tokens:
@@ -91,15 +91,15 @@ def first_unhandled_failure(state: ExecutionState, runs: Mapping[str, RunNotes])
         task=run.failed_task,
         iteration=index if run.loop is not None and run.failed_task else None,
         attempt=run.failed_attempt,
-        **_place(step, run.failed_task, guard=run.error is None),
+        **_line_and_column(step, run.failed_task, guard=run.error is None),
         input=truncate_value(begun.input) if begun is not None and begun.task == run.failed_task else None,
         error=truncate_value(failure.error.as_value()),
     )
 
 
-def _place(step: Step, task: str, *, guard: bool) -> dict[str, int]:
-    found = task_labelled(step, task)
-    place: Position = found.position if found is not None else step.position
+def _line_and_column(step: Step, task: str, *, guard: bool) -> dict[str, int]:
+    failed_task = task_labelled(step, task)
+    position: Position = failed_task.position if failed_task is not None else step.position
     if guard and step.router is not None:
-        place = step.router.position
-    return {"line": place.line, "column": place.column}
+        position = step.router.position
+    return {"line": position.line, "column": position.column}

@@ -25,31 +25,31 @@ def admission_conditions(state: ExecutionState, token: Token, now: int) -> tuple
     admit = state.step_of(token).step.admit
     if admit is None:
         return ()
-    return tuple(_asked(admit.rules, admission_scope(state, token, now)))
+    return tuple(_ask_rules(admit.rules, admission_scope(state, token, now)))
 
 
-def _asked(rules: Sequence[AdmitRule], around: EvaluationScope) -> Iterator[Condition]:
+def _ask_rules(rules: Sequence[AdmitRule], scope: EvaluationScope) -> Iterator[Condition]:
     decided = False
     for rule in rules:
         if decided:
             yield Condition(text=condition_text(rule.when), line=rule.position.line)
             continue
-        found = _condition(rule, around)
-        decided = found.holds is not False
-        yield found
+        condition = _condition(rule, scope)
+        decided = condition.holds is not False
+        yield condition
 
 
-def _condition(rule: AdmitRule | Arc, around: EvaluationScope) -> Condition:
+def _condition(rule: AdmitRule | Arc, scope: EvaluationScope) -> Condition:
     holds, error = None, ""
     try:
-        holds = around.holds(rule.when)
+        holds = scope.holds(rule.when)
     except ExpressionError as fault:
         error = fault.message
     return Condition(
         text=condition_text(rule.when),
         line=rule.position.line,
         holds=holds,
-        reads=paths_read(rule.when, around.expression_scope),
+        reads=paths_read(rule.when, scope.expression_scope),
         error=error,
     )
 
@@ -58,10 +58,10 @@ def was_admitted(step: Step, rules: Sequence[Condition]) -> bool:
     """Whether a token was let in, by what its rules said."""
     if step.admit is None:
         return True
-    for rule, asked in zip(step.admit.rules, rules, strict=True):
-        if asked.holds:
+    for rule, condition in zip(step.admit.rules, rules, strict=True):
+        if condition.holds:
             return rule.allow
-        if asked.holds is None:
+        if condition.holds is None:
             return False
     return bool(step.admit.otherwise)
 
@@ -70,10 +70,10 @@ def explain_routing(
     state: ExecutionState, run: RunState, body: NextEvaluated, seq: int, now: int
 ) -> RoutingExplanation:
     """How the arcs were judged, with what each guard that was asked has read."""
-    around = run_end_scope(state, run, now)
+    scope = run_end_scope(state, run, now)
     arcs = run.step.step.arcs
     verdicts = body.verdicts or (None,) * len(arcs)
-    asked = _asked_of(verdicts, body, exclusive=run.step.step.is_exclusive)
+    asked_arcs = _asked_arcs(verdicts, body, exclusive=run.step.step.is_exclusive)
     return RoutingExplanation(
         seq=seq,
         event=body.event,
@@ -87,7 +87,7 @@ def explain_routing(
                     text=condition_text(arc.when),
                     line=arc.position.line,
                     holds=verdicts[position],
-                    reads=paths_read(arc.when, around.expression_scope) if position < asked else (),
+                    reads=paths_read(arc.when, scope.expression_scope) if position < asked_arcs else (),
                 ),
             )
             for position, arc in enumerate(arcs)
@@ -95,8 +95,8 @@ def explain_routing(
     )
 
 
-def _asked_of(verdicts: Sequence[bool | None], body: NextEvaluated, *, exclusive: bool) -> int:
+def _asked_arcs(verdicts: Sequence[bool | None], body: NextEvaluated, *, exclusive: bool) -> int:
     """How many arcs were asked: those with a verdict, and one more if its guard raised."""
-    given = sum(verdict is not None for verdict in verdicts)
+    verdict_count = sum(verdict is not None for verdict in verdicts)
     raised = body.error is not None and body.error.kind == "expression" and bool(body.verdicts)
-    return given + (raised and not (exclusive and any(verdicts)))
+    return verdict_count + (raised and not (exclusive and any(verdicts)))

@@ -43,15 +43,15 @@ def explain(plan: Plan, execution_id: str, events: Iterable[Event]) -> Explanati
 
     One fold of the history; every condition is asked once more, to see what it read.
     """
-    teller = _Teller(new_state(plan, execution_id))
+    explainer = _Explainer(new_state(plan, execution_id))
     for event in events:
-        teller.before(event)
-        evolve(teller.state, event)
-        teller.after(event)
-    return teller.told()
+        explainer.before(event)  # the fold forgets tokens and routed runs
+        evolve(explainer.state, event)
+        explainer.after(event)
+    return explainer.explanation()
 
 
-class _Teller:
+class _Explainer:
     """What is kept on the way. Tokens are forgotten when their run begins; `over` has the order of runs."""
 
     def __init__(self, state: ExecutionState) -> None:
@@ -70,15 +70,15 @@ class _Teller:
         self.now = event.ts
         match event.body:
             case TokenEnqueued() as body:
-                self._enqueued(event, body)
+                self._note_arrival(event, body)
             case TokenParked() as body:
-                self._asked(event, body.token, "waiting" if body.mode == "wait" else "parked")
+                self._note_admission(event, body.token, "waiting" if body.mode == "wait" else "parked")
             case TokenAdmitted() as body:
-                self._asked(event, body.token, "admitted")
+                self._note_admission(event, body.token, "admitted")
             case TokenDiscarded() as body:
-                self._discarded(event, body)
+                self._note_discard(event, body)
             case StepScheduled() as body:
-                self._scheduling(event, body)
+                self._note_schedule(event, body)
             case NextEvaluated() as body if body.run in self.runs:
                 run = self.state.runs[body.run]
                 self.runs[body.run].routing = explain_routing(self.state, run, body, event.seq, event.ts)
@@ -104,14 +104,14 @@ class _Teller:
                 for name in names:
                     self.runs[name].failing.clear()
                     self.runs[name].routing = None
-        self._conclude(getattr(event.body, "run", ""))
+        self._explain_ended_run(getattr(event.body, "run", ""))
 
-    def _conclude(self, name: str) -> None:
-        """A run that has left the net is told at once, so that its values need not be kept."""
+    def _explain_ended_run(self, name: str) -> None:
+        """A run that has left the net is explained at once, so that its values need not be kept."""
         if name in self.runs and name not in self.state.runs and name not in self.state.failed_runs:
             self.over[name] = self.runs.pop(name).explanation()
 
-    def _enqueued(self, event: Event, body: TokenEnqueued) -> None:
+    def _note_arrival(self, event: Event, body: TokenEnqueued) -> None:
         run = self.state.runs.get(body.run)
         arrival: dict[str, Any] = {}
         if run is not None:
@@ -123,7 +123,7 @@ class _Teller:
             token=token, seq=event.seq, args=truncate_value(body.args), **arrival
         )
 
-    def _asked(self, event: Event, name: str, verdict: AdmissionVerdict) -> None:
+    def _note_admission(self, event: Event, name: str, verdict: AdmissionVerdict) -> None:
         """Admission was asked about a token."""
         token = self.state.tokens.get(name)
         if token is None or self.state.step_of(token).step.admit is None:
@@ -132,23 +132,23 @@ class _Teller:
         if verdict == "admitted" and not was_admitted(self.state.step_of(token).step, rules):
             verdict = "failed"
         earlier = self.gates.get(name)
-        asked = earlier.asked + 1 if earlier is not None else 1
+        times_asked = earlier.asked + 1 if earlier is not None else 1
         self.gates[name] = AdmissionCheck(
-            token=name, seq=event.seq, verdict=verdict, asked=asked, rules=rules
+            token=name, seq=event.seq, verdict=verdict, asked=times_asked, rules=rules
         )
 
-    def _scheduling(self, event: Event, body: StepScheduled) -> None:
+    def _note_schedule(self, event: Event, body: StepScheduled) -> None:
         if self.state.plan.by_name[body.step].step.join is None:
             for name in body.tokens:
-                self._asked(event, name, "admitted")
+                self._note_admission(event, name, "admitted")
         self.brought = (
             tuple(self.arrivals.pop(name) for name in body.tokens),
             tuple(self.gates.pop(name) for name in body.tokens if name in self.gates),
         )
 
-    def _discarded(self, event: Event, body: TokenDiscarded) -> None:
+    def _note_discard(self, event: Event, body: TokenDiscarded) -> None:
         if body.reason == "denied":
-            self._asked(event, body.token, "denied")
+            self._note_admission(event, body.token, "denied")
         gate = self.gates.pop(body.token, None)
         arrival = self.arrivals.pop(body.token)
         if body.reason == "absorbed":
@@ -165,7 +165,7 @@ class _Teller:
             )
         )
 
-    def told(self) -> Explanation:
+    def explanation(self) -> Explanation:
         state = self.state
         return Explanation(
             execution_id=state.execution_id,

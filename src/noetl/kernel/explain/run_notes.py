@@ -44,14 +44,14 @@ class TaskNotes:
             return
         self.retried += 1
         if len(self.retries) < RETRIES_KEPT:
-            place = position_of_rule(task, body.rule)
+            position = position_of_rule(task, body.rule)
             error = outcome.error
             self.retries.append(
                 RetriedAttempt(
                     seq=event.seq,
                     iteration=body.iteration,
                     attempt=body.attempt,
-                    line=place.line if place is not None else None,
+                    line=position.line if position is not None else None,
                     error=truncate_value(error.as_value()) if error is not None else None,
                     result=truncate_value(outcome.result),
                     next_at=body.retry_at,
@@ -68,17 +68,17 @@ class TaskNotes:
             redelivered=self.redelivered,
             open=still_open,
             retried=self.retried,
-            rules=tuple(_matched(task, *key, times) for key, times in self.rules.items()),
+            rules=tuple(_matched_rule(task, *key, times) for key, times in self.rules.items()),
             retries=tuple(self.retries),
         )
 
 
-def _matched(task: Task, rule: int | None, do: str, times: int) -> MatchedRule:
-    place = position_of_rule(task, rule)
-    if place is None or rule is None or task.policy is None:
+def _matched_rule(task: Task, rule: int | None, do: str, times: int) -> MatchedRule:
+    position = position_of_rule(task, rule)
+    if position is None or rule is None or task.policy is None:
         return MatchedRule(do=do, times=times)
     text = "else" if rule == -1 else condition_text(task.policy.rules[rule].when)
-    return MatchedRule(text=text, line=place.line, do=do, times=times)
+    return MatchedRule(text=text, line=position.line, do=do, times=times)
 
 
 class RunNotes:
@@ -180,17 +180,17 @@ def waits_of_run(run: RunState) -> tuple[RunWait, ...]:
     """What an open run waits for, a hundred iterations at most."""
     if run.phase == "ended":
         return ()
-    found = [RunWait(reason="pause")] if run.paused else []
+    waits = [RunWait(reason="pause")] if run.paused else []
     for frame in run.frames.values():
-        waits = frame.suspension
-        if waits is not None and len(found) < WAITS_KEPT:
-            found.append(
+        suspension = frame.suspension
+        if suspension is not None and len(waits) < WAITS_KEPT:
+            waits.append(
                 RunWait(
-                    reason=waits.reason,
+                    reason=suspension.reason,
                     iteration=frame.index,
-                    until=waits.until,
-                    signal=waits.signal,
-                    child=waits.child,
+                    until=suspension.until,
+                    signal=suspension.signal,
+                    child=suspension.child,
                 )
             )
-    return tuple(found)
+    return tuple(waits)

@@ -20,6 +20,7 @@ from noetl.kernel.net.execution_request import deadline_after
 from noetl.kernel.pipeline.policy import expression_error_info
 from noetl.kernel.scopes import EvaluationScope, state_scope
 from noetl.kernel.state.execution_state import ExecutionState, Token
+from noetl.kernel.state.marking import joined_entry
 from noetl.model import ExpressionError
 from noetl.model.outcome import ErrorInfo
 
@@ -29,12 +30,12 @@ def decide_admission(state: ExecutionState, token: Token, now: int) -> list[Even
     plan = state.step_of(token)
     policy = plan.step.admit
     if policy is not None:
-        around = admission_scope(state, token, now)
+        scope = admission_scope(state, token, now)
         try:
-            if not _allows(policy, around):
-                return _denied(state, token, policy, around, now)
+            if not _allows(policy, scope):
+                return _deny(state, token, policy, scope, now)
         except ExpressionError as error:
-            return _broken(state, [token], error)
+            return _fail_by_expression(state, [token], error)
     if plan.step.join is not None:
         return [TokenAdmitted(token=token.id)]
     return schedule_run(state, [token], now)
@@ -42,43 +43,39 @@ def decide_admission(state: ExecutionState, token: Token, now: int) -> list[Even
 
 def schedule_run(state: ExecutionState, tokens: Sequence[Token], now: int) -> list[EventBody]:
     """A run for these tokens, their args merged in order of arrival over the step's own."""
-    if limit := _too_many(state):
+    if limit := _limit_step_runs(state):
         return limit
     step = state.step_of(tokens[0]).step
-    args: dict[str, Any] = {}
-    for token in tokens:
-        args.update(token.args)
+    args = _merged_args(tokens)
     deadline = None
     if step.args or step.timeout is not None:
         try:
-            around = admission_scope(state, tokens[0], now)
-            around.namespaces["args"] = args
+            scope = admission_scope(state, tokens[0], now)
+            scope.namespaces["args"] = args
             if step.join is not None:
-                around.namespaces["joined"] = [
-                    {"step": _source(state, token), "args": token.args} for token in tokens
-                ]
-            args = {**around.mapping(step.args), **args}
-            around.namespaces["args"] = args
-            deadline = _deadline(around, step.timeout, now)
+                scope.namespaces["joined"] = [joined_entry(state, token) for token in tokens]
+            args = {**scope.mapping(step.args), **args}
+            scope.namespaces["args"] = args
+            deadline = _deadline(scope, step.timeout, now)
         except ExpressionError as error:
-            return _broken(state, tokens, error)
-    names = tuple([token.id for token in tokens])
+            return _fail_by_expression(state, tokens, error)
+    names = tuple([token.id for token in tokens])  # of a list: for one or two, a generator costs more
     return [StepScheduled(step=step.name, tokens=names, args=args, deadline=deadline)]
 
 
 def fail_at_admission(state: ExecutionState, tokens: Sequence[Token], error: ErrorInfo) -> list[EventBody]:
     """A run that fails at once, so that the step's own arcs can handle it."""
-    if limit := _too_many(state):
+    if limit := _limit_step_runs(state):
         return limit
     step = state.step_of(tokens[0]).step
-    args: dict[str, Any] = {}
-    for token in tokens:
-        args.update(token.args)
-    scheduled = StepScheduled(step=step.name, tokens=tuple(token.id for token in tokens), args=args)
+    names = tuple([token.id for token in tokens])
+    scheduled = StepScheduled(step=step.name, tokens=names, args=_merged_args(tokens))
     return [scheduled, StepFailed(run=run_id(state.version + 1), error=error, source="server")]
 
 
-def _broken(state: ExecutionState, tokens: Sequence[Token], error: ExpressionError) -> list[EventBody]:
+def _fail_by_expression(
+    state: ExecutionState, tokens: Sequence[Token], error: ExpressionError
+) -> list[EventBody]:
     """An expression raised: the branch ends here, and the execution has failed."""
     fault = expression_error_info(error)
     bodies = fail_at_admission(state, tokens, fault)
@@ -90,7 +87,7 @@ def _broken(state: ExecutionState, tokens: Sequence[Token], error: ExpressionErr
     return bodies
 
 
-def _too_many(state: ExecutionState) -> list[EventBody]:
+def _limit_step_runs(state: ExecutionState) -> list[EventBody]:
     most = state.plan.playbook.executor.max_step_runs
     if state.scheduled < most:
         return []
@@ -98,15 +95,15 @@ def _too_many(state: ExecutionState) -> list[EventBody]:
     return [CancelRequested(reason="limit", error=error)]
 
 
-def _allows(policy: Admission, around: EvaluationScope) -> bool:
+def _allows(policy: Admission, scope: EvaluationScope) -> bool:
     for rule in policy.rules:
-        if around.holds(rule.when):
+        if scope.holds(rule.when):
             return rule.allow
     return bool(policy.otherwise)
 
 
-def _denied(
-    state: ExecutionState, token: Token, policy: Admission, around: EvaluationScope, now: int
+def _deny(
+    state: ExecutionState, token: Token, policy: Admission, scope: EvaluationScope, now: int
 ) -> list[EventBody]:
     match policy.on_deny:
         case "park":
@@ -114,7 +111,7 @@ def _denied(
         case "wait":
             deadline = token.deadline
             if token.stage == "enqueued":
-                deadline = _deadline(around, policy.timeout, now)
+                deadline = _deadline(scope, policy.timeout, now)
             return [TokenParked(token=token.id, mode="wait", deadline=deadline)]
         case "drop":
             return [TokenDiscarded(token=token.id, reason="denied")]
@@ -131,9 +128,12 @@ def admission_scope(state: ExecutionState, token: Token, now: int) -> Evaluation
     return state_scope(state.inputs, state.ctx.values, state.outcomes, now, args=token.args)
 
 
-def _source(state: ExecutionState, token: Token) -> str | None:
-    return state.plan.by_number[token.source].name if token.source >= 0 else None
+def _merged_args(tokens: Sequence[Token]) -> dict[str, Any]:
+    args: dict[str, Any] = {}
+    for token in tokens:
+        args.update(token.args)
+    return args
 
 
-def _deadline(around: EvaluationScope, timeout: float | Expression | None, now: int) -> int | None:
-    return deadline_after(around.value(timeout) if isinstance(timeout, Expression) else timeout, now)
+def _deadline(scope: EvaluationScope, timeout: float | Expression | None, now: int) -> int | None:
+    return deadline_after(scope.value(timeout) if isinstance(timeout, Expression) else timeout, now)

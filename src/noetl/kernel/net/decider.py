@@ -1,4 +1,4 @@
-"""The door to the kernel: `decide` answers a command, `follow` what the state itself demands."""
+"""The door to the kernel: `decide` answers a command, `decide_next` what the state itself demands."""
 
 from typing import assert_never
 
@@ -6,14 +6,10 @@ from noetl.events.bodies import (
     EventBody,
     LoopDone,
     LoopIterationCompleted,
-    LoopIterationStarted,
-    LoopStarted,
     RunResumed,
+    RunSuspended,
     StepDone,
-    StepFailed,
     StepScheduled,
-    TaskProcessed,
-    TaskStarted,
     TokenDiscarded,
 )
 from noetl.events.codec import encode
@@ -38,21 +34,23 @@ from noetl.kernel.net.commands import (
 )
 from noetl.kernel.net.execution_request import decide_request
 from noetl.kernel.net.quiescence import decide_join, decide_quiescence
-from noetl.kernel.net.reports import ENDING, decide_report
+from noetl.kernel.net.reports import REPORTED_INSIDE, RUN_ENDS, decide_report
 from noetl.kernel.net.routing import decide_routing, seal_run_end
 from noetl.kernel.pipeline.interpreter import cancel_run
 from noetl.kernel.plan import StepPlan
 from noetl.kernel.references.externalize import externalize
 from noetl.kernel.references.loop_chunks import add_chunk, add_manifest
+from noetl.kernel.state.agenda import AdmitToken, DeliverSignal, FireJoin, RouteRun
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.fold import evolve
+from noetl.kernel.state.run_fold import RunEnd
 from noetl.kernel.state.run_state import RunState
 
 MAX_EVENTS_AT_ONCE = 10_000
 """Events after which `handle` leaves the rest for another append."""
 
-_INSIDE = frozenset({TaskStarted, TaskProcessed, LoopStarted, LoopIterationStarted, LoopIterationCompleted})
-"""What happens inside a run and leaves it open: nothing follows unless it wrote what others wait for."""
+_LEAVES_RUN_OPEN = REPORTED_INSIDE - {RunSuspended}
+"""What happens inside a run that goes on: nothing follows unless it wrote what others wait for."""
 
 
 def decide(state: ExecutionState, command: Command, now: int) -> list[EventBody]:
@@ -60,7 +58,7 @@ def decide(state: ExecutionState, command: Command, now: int) -> list[EventBody]
 
     Raises Refused or NotOwner; what was done already gives no events. `now` is in microseconds.
     """
-    match command:
+    match command:  # what comes with every task stands first
         case Report():
             return decide_report(state, command)
         case Claim():
@@ -96,27 +94,29 @@ def decide_next(state: ExecutionState, now: int) -> list[EventBody]:
     if state.status != "running":
         return []
     if state.stopping:
-        return _stop(state) or decide_quiescence(state, now)
+        return _decide_stop(state) or decide_quiescence(state, now)
     if not state.agenda:
         return decide_quiescence(state, now)
     item = state.agenda.first
-    match item[0]:
-        case "t":
-            return decide_admission(state, state.tokens[item], now)
-        case "j":
-            return decide_join(state, int(item[1:]), now)
-        case "s":
-            run, _, iteration = state.listeners[item[1:]][0].partition("/")
-            payload = state.signals[item[1:]][0]
-            return [RunResumed(run=run, reason="signal", iteration=int(iteration), payload=payload)]
+    match item:
+        case AdmitToken():
+            return decide_admission(state, state.tokens[item.token], now)
+        case RouteRun():
+            run = state.runs[item.run]
+            if run.phase == "ended":
+                return decide_routing(state, run, now)
+            return [StepDone(run=run.id, result=run.inherited, source="server")]
+        case FireJoin():
+            return decide_join(state, item.step, now)
+        case DeliverSignal():
+            run_id, _, iteration = state.listeners[item.signal][0].partition("/")
+            payload = state.signals[item.signal][0]
+            return [RunResumed(run=run_id, reason="signal", iteration=int(iteration), payload=payload)]
         case _:
-            run_state = state.runs[item]
-            if run_state.phase == "ended":
-                return decide_routing(state, run_state, now)
-            return [StepDone(run=item, result=run_state.inherited, source="server")]
+            assert_never(item)
 
 
-def _stop(state: ExecutionState) -> list[EventBody]:
+def _decide_stop(state: ExecutionState) -> list[EventBody]:
     """After a cancel: tokens go, runs that nobody owns end, the others are waited for."""
     discarded: list[EventBody] = [TokenDiscarded(token=token, reason="cancelled") for token in state.tokens]
     why = state.stop_error.message if state.stop_error is not None else "the execution was cancelled"
@@ -131,13 +131,15 @@ def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
     """Decide, and everything that follows; the state is brought up to date in place.
 
     All events belong into one append. Raises Refused and NotOwner with the state unchanged. After very
-    many events it stops, so that an append stays small: `due` is then true, and `proceed` goes on.
+    many events it stops, so that an append stays small: `decision_due` is then true, and `proceed` goes on.
     `state.blobs` must be stored before the events are. Raises EventUnwritable if a value was let in that
     JSON does not know: the state is then of no use any more.
     """
     events: list[Event] = []
     _record(state, decide(state, command, now), events, now)
-    if not events or (type(events[-1].body) in _INSIDE and not state.agenda and not state.stopping):
+    # The fast path of `_proceed`, after every task of a large loop: where a run goes on and nothing is on the
+    # agenda, `decide_next` finds nothing.
+    if not events or (type(events[-1].body) in _LEAVES_RUN_OPEN and not state.agenda and not state.stopping):
         return events
     _proceed(state, events, now)
     if isinstance(command, Report) and command.claims and len(events) < MAX_EVENTS_AT_ONCE:
@@ -147,7 +149,7 @@ def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
 
 def _claim_next(state: ExecutionState, command: Report, events: list[Event], now: int) -> None:
     """Whoever reported the end of a run goes on with the execution, without asking again."""
-    ended = type(command.bodies[-1]) in ENDING
+    ended = type(command.bodies[-1]) in RUN_ENDS
     if ended and state.ready and state.status == "running" and not state.stopping:
         _record(state, operations.decide_claim(state, Claim(state.ready.first, command.claims)), events, now)
 
@@ -173,23 +175,25 @@ def _proceed(state: ExecutionState, events: list[Event], now: int) -> list[Event
 
 
 def _record(state: ExecutionState, bodies: list[EventBody], events: list[Event], now: int) -> None:
-    lightest = state.plan.smallest_limit
-    for body in bodies:
+    limit = state.plan.smallest_limit
+    for decided in bodies:
+        body = decided
         kind = type(body)
-        if kind in ENDING:
-            # What is recorded is what was completed.
-            body = _sealed(state, body, now)  # type: ignore[arg-type]  # noqa: PLW2901
+        if kind in RUN_ENDS:
+            body = _seal_body(state, body, now)  # type: ignore[arg-type]  # its type was asked
         data = encode(body)
-        if len(data) > lightest:
-            body, data = _lightened(state, body, data)  # noqa: PLW2901
+        # The fast path of `_externalize_body`: the bytes are needed anyway, and so few hold nothing large.
+        if len(data) > limit:
+            body, data = _externalize_body(state, body, data)
         if kind is LoopIterationCompleted:
-            body, data = _chunked(state, body, data)  # type: ignore[arg-type]  # noqa: PLW2901
+            body, data = _store_chunk(state, body, data)  # type: ignore[arg-type]  # its type was asked
+        # Folded is what is stored, references and all, so that a replay comes to the same state.
         event = Event(state.version + 1, now, body, data)
         evolve(state, event)
         events.append(event)
 
 
-def _sealed(state: ExecutionState, body: StepDone | StepFailed | LoopDone, now: int) -> EventBody:
+def _seal_body(state: ExecutionState, body: RunEnd, now: int) -> EventBody:
     run = state.runs[body.run]
     if isinstance(body, LoopDone):
         body, blobs = add_manifest(run, body, state.pending_blobs)
@@ -197,22 +201,22 @@ def _sealed(state: ExecutionState, body: StepDone | StepFailed | LoopDone, now: 
     return seal_run_end(state, run, body, now)
 
 
-def _lightened(state: ExecutionState, body: EventBody, data: bytes) -> tuple[EventBody, bytes]:
-    light, blobs = externalize(state.plan, _step_of(state, body), body, state.execution_id)
-    if light is body:
+def _externalize_body(state: ExecutionState, body: EventBody, data: bytes) -> tuple[EventBody, bytes]:
+    externalized, blobs = externalize(state.plan, _step_of_body(state, body), body, state.execution_id)
+    if externalized is body:
         return body, data
     state.blobs.extend(blobs)
-    return light, encode(light)
+    return externalized, encode(externalized)
 
 
-def _step_of(state: ExecutionState, body: EventBody) -> StepPlan | None:
+def _step_of_body(state: ExecutionState, body: EventBody) -> StepPlan | None:
     if isinstance(body, StepScheduled):
         return state.plan.by_name[body.step]
     run = state.runs.get(getattr(body, "run", ""))
     return run.step if run is not None else None
 
 
-def _chunked(
+def _store_chunk(
     state: ExecutionState, body: LoopIterationCompleted, data: bytes
 ) -> tuple[LoopIterationCompleted, bytes]:
     run = state.runs[body.run]

@@ -29,12 +29,12 @@ def decide_request(state: ExecutionState, command: Request, now: int) -> list[Ev
     if state.status != "new":
         raise Refused("the execution has begun already")
     playbook = state.plan.playbook
-    given, ctx = escape(command.workload), escape(command.ctx)
+    requested_workload, ctx = escape(command.workload), escape(command.ctx)
     requested = PlaybookExecutionRequested(
         path=playbook.metadata.path,
         hash=playbook.hash,
         version=command.version,
-        workload=given,
+        workload=requested_workload,
         ctx=ctx,
         labels=command.labels,
         parent=command.parent,
@@ -49,7 +49,7 @@ def decide_request(state: ExecutionState, command: Request, now: int) -> list[Ev
     deadline = None
     if error is None:
         try:
-            workload = render_workload(state, given, now)
+            workload = render_workload(state, requested_workload, now)
             deadline = _deadline(state, workload, command, now)
             if mapping_size({key: inline_stand_in(value) for key, value in ctx.items()}) > CTX_BYTES:
                 largest = max(ctx, key=lambda key: json_size(inline_stand_in(ctx[key])))
@@ -63,19 +63,17 @@ def decide_request(state: ExecutionState, command: Request, now: int) -> list[Ev
     return [requested, evaluated, started, TokenEnqueued(step=playbook.entry)]
 
 
-def render_workload(state: ExecutionState, given: dict[str, Any], now: int) -> dict[str, Any]:
+def render_workload(state: ExecutionState, requested: dict[str, Any], now: int) -> dict[str, Any]:
     """The defaults, rendered in document order, under what the request gives. Raises ExpressionError."""
-    merged = dict(given)
+    merged = dict(requested)
     for key, default in state.plan.playbook.workload.items():
-        asked = given.get(key)
-        if key in given and not isinstance(asked, dict):
+        override = requested.get(key)
+        if key in requested and not isinstance(override, dict):
             continue
         value = workload_scope(state.inputs, merged, now).value(default)
-        merged[key] = (
-            merge_mappings(value, asked) if isinstance(value, dict) and isinstance(asked, dict) else value
-        )
-        if isinstance(asked, dict) and not isinstance(value, dict):
-            merged[key] = asked
+        if isinstance(override, dict):
+            value = merge_mappings(value, override) if isinstance(value, dict) else override
+        merged[key] = value
     return merged
 
 
@@ -93,9 +91,9 @@ def merge_mappings(below: dict[str, Any], above: dict[str, Any]) -> dict[str, An
 def _deadline(state: ExecutionState, workload: dict[str, Any], command: Request, now: int) -> int | None:
     timeout = state.plan.playbook.executor.timeout if command.timeout is None else command.timeout
     if isinstance(timeout, Expression):
-        around = state_scope(state.inputs, command.ctx, {}, now)
-        around.namespaces["workload"] = workload
-        return deadline_after(around.value(timeout), now)
+        scope = state_scope(state.inputs, command.ctx, {}, now)
+        scope.namespaces["workload"] = workload
+        return deadline_after(scope.value(timeout), now)
     return deadline_after(timeout, now)
 
 

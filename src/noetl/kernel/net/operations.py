@@ -105,12 +105,12 @@ def decide_retry(state: ExecutionState, command: Retry) -> list[EventBody]:
 
 def decide_patch_ctx(state: ExecutionState, command: PatchCtx) -> list[EventBody]:
     require_active(state)
-    patches = _escaped(command.patches)
+    patches = _escape_patches(command.patches)
     _must_fit(state, *patches)
     return [CtxPatched(patches=patches, by=command.by)]
 
 
-def _escaped(patches: tuple[Patch, ...]) -> tuple[Patch, ...]:
+def _escape_patches(patches: tuple[Patch, ...]) -> tuple[Patch, ...]:
     return tuple(structs.replace(patch, value=escape(patch.value)) for patch in patches)
 
 
@@ -126,8 +126,8 @@ def _must_fit(state: ExecutionState, *patches: Patch) -> None:
 def decide_fork(state: ExecutionState, command: Fork) -> list[EventBody]:
     workload = None
     if command.workload:
-        asked = {key: escape(value) for key, value in command.workload.items()}
-        workload = merge_mappings(state.inputs.workload, asked)
+        overrides = {key: escape(value) for key, value in command.workload.items()}
+        workload = merge_mappings(state.inputs.workload, overrides)
     forked = ExecutionForked(
         source=command.source,
         at=command.at,
@@ -136,7 +136,7 @@ def decide_fork(state: ExecutionState, command: Fork) -> list[EventBody]:
         file=command.file,
         workload=workload,
     )
-    patches = _escaped(command.patches)
+    patches = _escape_patches(command.patches)
     return [forked, CtxPatched(patches=patches, by=command.by)] if patches else [forked]
 
 
@@ -176,7 +176,7 @@ def _frame_timer(run: RunState, iteration: int, now: int) -> list[EventBody]:
     if waits is None or waits.until is None or waits.until > now:
         return []
     reason = "timer" if waits.reason in ("retry", "wait") else "timeout"
-    return [RunResumed(run=run.id, reason=reason, iteration=iteration)]  # type: ignore[arg-type]
+    return [RunResumed(run=run.id, reason=reason, iteration=iteration)]  # type: ignore[arg-type]  # one of two texts
 
 
 def _token_timeout(state: ExecutionState, name: str, now: int) -> list[EventBody]:

@@ -38,7 +38,7 @@ def decide_join(state: ExecutionState, number: int, now: int) -> list[EventBody]
     """A join lets go: one run for its tokens, or a late token is absorbed."""
     join = state.joins[number]
     policy = state.plan.by_number[number].step.join
-    assert policy is not None  # noqa: S101 -- only steps with a join have one in the state
+    assert policy is not None  # noqa: S101 - only steps with a join have one in the state
     match policy.mode:
         case "all":
             names = join.arrivals
@@ -53,6 +53,7 @@ def decide_join(state: ExecutionState, number: int, now: int) -> list[EventBody]
 
 def _earliest_join(state: ExecutionState) -> int | None:
     """Of the joins that wait for all, the one whose first token came first."""
+    # A token is named by the number of the event that brought it, so names tell the order of arrival.
     waiting = [
         (int(join.arrivals[0][1:]), number)
         for number, join in state.joins.items()
@@ -85,7 +86,7 @@ def _summary(state: ExecutionState) -> dict[str, Any]:
             name: {"status": summary.status, "runs": summary.runs}
             for name, summary in state.summaries.items()
         },
-        "discarded": [{"step": one["step"], "reason": one["reason"]} for one in state.discarded],
+        "discarded": [{"step": token["step"], "reason": token["reason"]} for token in state.discarded],
     }
 
 

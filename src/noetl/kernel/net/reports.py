@@ -1,33 +1,17 @@
 """What workers report, checked before it is recorded."""
 
-from noetl.events.bodies import (
-    EventBody,
-    LoopDone,
-    LoopIterationCompleted,
-    LoopIterationStarted,
-    LoopStarted,
-    RunResumed,
-    RunSuspended,
-    StepDone,
-    StepFailed,
-    TaskProcessed,
-    TaskStarted,
-)
+from typing import get_args
+
+from noetl.events.bodies import EventBody, RunResumed, RunSuspended
 from noetl.kernel.errors import NotOwner, Refused
 from noetl.kernel.net.commands import Report
 from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.run_fold import RUN_FOLDS, RunEnd
 
-ENDS = (StepDone, StepFailed, LoopDone)
-REPORTS = (
-    TaskStarted,
-    TaskProcessed,
-    LoopStarted,
-    LoopIterationStarted,
-    LoopIterationCompleted,
-    RunSuspended,
-)
-ENDING: frozenset[type] = frozenset(ENDS)
-_REPORTED: frozenset[type] = frozenset(REPORTS)
+RUN_ENDS: frozenset[type] = frozenset(get_args(RunEnd))
+REPORTED_INSIDE = frozenset(RUN_FOLDS) - {RunResumed}
+"""What a worker reports of a run that goes on. That it is resumed is for the server to say."""
+REPORTABLE = REPORTED_INSIDE | RUN_ENDS
 
 
 def decide_report(state: ExecutionState, command: Report) -> list[EventBody]:
@@ -45,7 +29,7 @@ def decide_report(state: ExecutionState, command: Report) -> list[EventBody]:
     last = command.bodies[-1]
     for body in command.bodies:
         kind = type(body)
-        if kind not in _REPORTED and not (body is last and kind in ENDING):
+        if kind not in REPORTED_INSIDE and not (body is last and kind in RUN_ENDS):
             raise Refused(f"a worker does not report {kind.__name__} here")
         if body.run != run.id:  # type: ignore[union-attr]  # all of these have it
             raise Refused(f"{kind.__name__} is not about {run.id}")

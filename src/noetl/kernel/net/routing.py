@@ -16,6 +16,7 @@ from noetl.kernel.pipeline.loops import reduce_contributions
 from noetl.kernel.pipeline.policy import expression_error_info
 from noetl.kernel.scopes import EvaluationScope, playbook_time, routing_scope
 from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.run_fold import RunEnd
 from noetl.kernel.state.run_state import RunState
 from noetl.model import ExpressionError
 from noetl.model.outcome import ErrorInfo
@@ -26,14 +27,14 @@ def decide_routing(state: ExecutionState, run: RunState, now: int) -> list[Event
     """Judge the arcs, and send a token along each that is selected."""
     arcs = run.step.arcs
     if arcs and run.step.unconditional[0] and run.step.step.is_exclusive:
-        return _sent_on(run)
-    around = run_end_scope(state, run, now)
+        return _route_unconditionally(run)
+    scope = run_end_scope(state, run, now)
     verdicts: list[bool | None] = [None] * len(arcs)
     tokens: list[EventBody] = []
     selected: list[int] = []
     try:
         for position, arc in enumerate(arcs):
-            verdicts[position] = around.holds(arc.when)
+            verdicts[position] = scope.holds(arc.when)
             if verdicts[position]:
                 selected.append(position)
                 if run.step.step.is_exclusive:
@@ -41,14 +42,14 @@ def decide_routing(state: ExecutionState, run: RunState, now: int) -> list[Event
         for position in selected:
             arc = arcs[position]
             for write in arc.writes:
-                around.write(write)
-            args = around.mapping(arc.args)
+                scope.write(write)
+            args = scope.mapping(arc.args)
             tokens.append(TokenEnqueued(step=arc.step, args=args, run=run.id, arc=position))
     except ExpressionError as error:
-        return [_broken(run, verdicts, expression_error_info(error))]
+        return [_routing_failed(run, verdicts, expression_error_info(error))]
     if not selected and run.error is None and state.plan.playbook.executor.no_next_is_error:
         message = f"no arc of `{run.step.name}` matches {run.event} (`executor.spec.no_next_is_error`)"
-        return [_broken(run, verdicts, ErrorInfo(kind="policy", message=message))]
+        return [_routing_failed(run, verdicts, ErrorInfo(kind="policy", message=message))]
     handled = run.error is None or any(run.step.handles[position] for position in selected)
     evaluated = NextEvaluated(
         run=run.id,
@@ -56,13 +57,15 @@ def decide_routing(state: ExecutionState, run: RunState, now: int) -> list[Event
         verdicts=tuple(verdicts),
         selected=tuple(selected),
         handled=handled,
-        patches=tuple(around.patches),
+        patches=tuple(scope.patches),
     )
     return [evaluated, *tokens]
 
 
-def _sent_on(run: RunState) -> list[EventBody]:
-    """The same where the first arc is taken whatever happened, and nothing is to be evaluated."""
+# The fast path of `decide_routing`: most steps have one arc without a guard, and judging it would build a
+# scope with the event in it. test_fast_paths.py holds that both give the same.
+def _route_unconditionally(run: RunState) -> list[EventBody]:
+    """As `decide_routing`, where the first arc is taken whatever happened, and nothing is to be evaluated."""
     arcs = run.step.arcs
     evaluated = NextEvaluated(
         run=run.id,
@@ -74,13 +77,11 @@ def _sent_on(run: RunState) -> list[EventBody]:
     return [evaluated, TokenEnqueued(step=arcs[0].step, run=run.id, arc=0)]
 
 
-def _broken(run: RunState, verdicts: list[bool | None], error: ErrorInfo) -> NextEvaluated:
+def _routing_failed(run: RunState, verdicts: list[bool | None], error: ErrorInfo) -> NextEvaluated:
     return NextEvaluated(run=run.id, event=run.event, verdicts=tuple(verdicts), handled=False, error=error)
 
 
-def seal_run_end(
-    state: ExecutionState, run: RunState, body: StepDone | StepFailed | LoopDone, now: int
-) -> StepDone | StepFailed | LoopDone:
+def seal_run_end(state: ExecutionState, run: RunState, body: RunEnd, now: int) -> RunEnd:
     """Add what only the server knows to the end of a run: reduced values and the step's own writes.
 
     Where that raises, the run has failed.
@@ -93,33 +94,31 @@ def seal_run_end(
     try:
         ctx = state.ctx.values
         patches = reduce_contributions(run, ctx) if loop_done else []
-        around = _around(state, run, _event_before(state, run, body, now), now)
+        scope = _routing_scope(state, run, _coming_event(state, run, body, now), now)
         for patch in patches:
-            around.apply_patch(patch)
+            scope.apply_patch(patch)
         for write in run.step.step.writes:
-            around.write(write)
+            scope.write(write)
     except ExpressionError as error:
         return StepFailed(run=run.id, error=expression_error_info(error), source="server")
-    return _with_patches(body, tuple(around.patches))
+    return _with_patches(body, tuple(scope.patches))
 
 
-def _with_patches(
-    body: StepDone | StepFailed | LoopDone, patches: tuple[Any, ...]
-) -> StepDone | StepFailed | LoopDone:
+def _with_patches(body: RunEnd, patches: tuple[Any, ...]) -> RunEnd:
     fields = {name: getattr(body, name) for name in body.__struct_fields__}
     return type(body)(**{**fields, "patches": patches})
 
 
 def run_end_scope(state: ExecutionState, run: RunState, now: int) -> EvaluationScope:
     """What the arcs of a run that has ended see."""
-    return _around(state, run, _event_of(state, run), now)
+    return _routing_scope(state, run, _recorded_event(state, run), now)
 
 
-def _around(state: ExecutionState, run: RunState, event: dict[str, Any], now: int) -> EvaluationScope:
+def _routing_scope(state: ExecutionState, run: RunState, event: dict[str, Any], now: int) -> EvaluationScope:
     return routing_scope(run, state.ctx.values, state.outcomes, event, now, ctx_size=state.ctx.size)
 
 
-class _End(NamedTuple):
+class _RunEnding(NamedTuple):
     """How a run ended, recorded or about to be."""
 
     name: str
@@ -130,35 +129,33 @@ class _End(NamedTuple):
     ts: int
 
 
-def _event_of(state: ExecutionState, run: RunState) -> dict[str, Any]:
+def _recorded_event(state: ExecutionState, run: RunState) -> dict[str, Any]:
     """The run's last event, as its arcs see it."""
-    end = _End(run.event, run.result, run.error, run.ended_by, run.ended_seq, run.ended_at)
-    return _event(state, run, end)
+    end = _RunEnding(run.event, run.result, run.error, run.ended_by, run.ended_seq, run.ended_at)
+    return _event_value(state, run, end)
 
 
-def _event_before(
-    state: ExecutionState, run: RunState, body: StepDone | StepFailed | LoopDone, now: int
-) -> dict[str, Any]:
+def _coming_event(state: ExecutionState, run: RunState, body: RunEnd, now: int) -> dict[str, Any]:
     """The same, while the event is not recorded yet."""
     seq = state.version + 1
     match body:
         case StepDone():
-            end = _End("step.done", body.result, None, body.source, seq, now)
+            end = _RunEnding("step.done", body.result, None, body.source, seq, now)
         case LoopDone():
-            end = _End("loop.done", body.result, None, body.source, seq, now)
+            end = _RunEnding("loop.done", body.result, None, body.source, seq, now)
         case StepFailed():
-            end = _End("step.failed", None, body.error, body.source, seq, now)
+            end = _RunEnding("step.failed", None, body.error, body.source, seq, now)
         case _:
             assert_never(body)
-    return _event(state, run, end)
+    return _event_value(state, run, end)
 
 
-def _opened(reference: dict[str, Any]) -> dict[str, Any]:
+def _fields_of_reference(reference: dict[str, Any]) -> dict[str, Any]:
     """A reference as a plain mapping: its own fields can be read, and nothing stands for a value."""
     return {key: value for key, value in reference.items() if key != MARKER}
 
 
-def _event(state: ExecutionState, run: RunState, end: _End) -> dict[str, Any]:
+def _event_value(state: ExecutionState, run: RunState, end: _RunEnding) -> dict[str, Any]:
     error = end.error.as_value() if end.error is not None else None
     result = end.result
     stored = is_reference(result)
@@ -176,7 +173,7 @@ def _event(state: ExecutionState, run: RunState, end: _End) -> dict[str, Any]:
         "data": {"result": result} if error is None else {"error": error},
         "step": run.step.name,
         "result": result,
-        "result_ref": _opened(result) if stored else None,
+        "result_ref": _fields_of_reference(result) if stored else None,
         "error": error,
     }
     if run.loop is not None:

@@ -17,8 +17,9 @@ from noetl.kernel.errors import Refused
 from noetl.kernel.pipeline.loops import end_loop, start_loop
 from noetl.kernel.pipeline.moves import Fetch, Finish, Move, Record, Suspend, Wait
 from noetl.kernel.pipeline.policy import SECOND, expression_error_info, judge_with_policy
-from noetl.kernel.pipeline.task_inputs import WAITING_KINDS, Secrets, next_attempt, open_constant_iteration
+from noetl.kernel.pipeline.task_inputs import Secrets, next_attempt, open_constant_iteration
 from noetl.kernel.pipeline.waits import begin_wait, outcome_after_wait, wait_attempt_meta
+from noetl.kernel.plan import WAITING_KINDS
 from noetl.kernel.references.resolve import Fetched, Unfetched
 from noetl.kernel.state.run_state import Frame, RunState
 from noetl.model import ExpressionError
@@ -41,23 +42,26 @@ def advance(run: RunState, now: int, secrets: Secrets | None = None, fetched: Fe
         return Suspend()
     if run.phase != "claimed":
         raise Refused(f"{run.id} is {run.phase}, not claimed")
-    later: int | None = None
+    earliest_wait: int | None = None
     try:
         if run.step.step.loop is not None and run.loop is None:
             return start_loop(run, now, fetched)
-        for index in run.busy:
-            move = _frame_move(run, run.frames[int(index)], now, secrets, fetched)
+        for index in run.busy:  # not all frames: thousands of iterations may be suspended
+            move = advance_frame(run, run.frames[int(index)], now, secrets, fetched)
             if not isinstance(move, Wait):
                 return move
-            later = move.until if later is None else min(later, move.until or later)
+            earliest_wait = (
+                move.until if earliest_wait is None else min(earliest_wait, move.until or earliest_wait)
+            )
     except Unfetched as error:
         return Fetch(error.keys)
     if run.can_start and run.loop is not None:
+        # With a keychain inputs are masked, constant or not, so the slow way is gone.
         begun = open_constant_iteration(run, now) if secrets is None else None
         return begun or Record(LoopIterationStarted(run=run.id, index=run.loop.next))
     if not run.frames:
         return end_loop(run)
-    return Wait(later)
+    return Wait(earliest_wait)
 
 
 def pause_run(run: RunState) -> RunSuspended | None:
@@ -75,9 +79,10 @@ def cancel_run(
     return StepFailed(run=run.id, error=error, source=source)
 
 
-def _frame_move(run: RunState, frame: Frame, now: int, secrets: Secrets | None, fetched: Fetched) -> Move:
+def advance_frame(run: RunState, frame: Frame, now: int, secrets: Secrets | None, fetched: Fetched) -> Move:
+    """What one open iteration wants next, whatever the others want. Raises Unfetched."""
     if frame.status != "open":
-        return _frame_end(run, frame)
+        return _end_frame(run, frame)
     masked = secrets.masked if secrets else None
     if frame.resumption is not None:
         outcome = replace(
@@ -85,22 +90,22 @@ def _frame_move(run: RunState, frame: Frame, now: int, secrets: Secrets | None, 
         )
         return Record(judge_with_policy(run, frame.index, outcome, now, masked, fetched))
     if frame.running:
-        return _begin_wait(run, frame, now, masked, fetched)
+        return _suspend_or_judge(run, frame, now, masked, fetched)
     if frame.retry_at is not None and frame.retry_at > now:
-        return _delay(run, frame, frame.retry_at, now)
+        return _await_retry(run, frame, frame.retry_at, now)
     try:
         attempt = next_attempt(run, frame, now, secrets, fetched)
     except ExpressionError as error:
         fault = expression_error_info(error)
         if secrets is not None:
             fault = replace(fault, message=secrets.mask_message(fault.message, None))
-        return _ended(run, frame, fault)
+        return _fail_frame(run, frame, fault)
     if frame.losses >= MOST_LOSSES:
-        return _lost(run, frame, now, masked, fetched)
+        return _judge_lost_attempt(run, frame, now, masked, fetched)
     return Record(attempt.started) if attempt.task.kind in WAITING_KINDS else attempt
 
 
-def _begin_wait(
+def _suspend_or_judge(
     run: RunState, frame: Frame, now: int, masked: Mapping[str, Any] | None, fetched: Fetched
 ) -> Move:
     begun = begin_wait(run, frame, now)
@@ -110,23 +115,25 @@ def _begin_wait(
     return Record(judge_with_policy(run, frame.index, outcome, now, masked, fetched))
 
 
-def _delay(run: RunState, frame: Frame, until: int, now: int) -> Move:
+def _await_retry(run: RunState, frame: Frame, until: int, now: int) -> Move:
     if until - now > LONG_WAIT:
         return Record(RunSuspended(run=run.id, reason="retry", iteration=frame.index, until=until))
     return Wait(until)
 
 
-def _lost(run: RunState, frame: Frame, now: int, masked: Mapping[str, Any] | None, fetched: Fetched) -> Move:
+def _judge_lost_attempt(
+    run: RunState, frame: Frame, now: int, masked: Mapping[str, Any] | None, fetched: Fetched
+) -> Move:
     message = f"{frame.losses} workers were lost while they ran this"
     lost = failed(ErrorInfo(kind="worker_lost", message=message, retryable=True))
     outcome = replace(lost, meta=wait_attempt_meta(run, frame, now))
     return Record(judge_with_policy(run, frame.index, outcome, now, masked, fetched))
 
 
-def _frame_end(run: RunState, frame: Frame) -> Move:
+def _end_frame(run: RunState, frame: Frame) -> Move:
     if frame.status == "failed":
         unknown = ErrorInfo(kind="tool", message="the task failed and does not say why")
-        return _ended(run, frame, frame.error or unknown)
+        return _fail_frame(run, frame, frame.error or unknown)
     if run.loop is not None:
         return Record(
             LoopIterationCompleted(
@@ -140,15 +147,8 @@ def _frame_end(run: RunState, frame: Frame) -> Move:
     return Finish(StepDone(run=run.id, result=run.inherited if run.step.passes else frame.result))
 
 
-def _ended(run: RunState, frame: Frame, error: ErrorInfo) -> Move:
+def _fail_frame(run: RunState, frame: Frame, error: ErrorInfo) -> Move:
     if run.loop is not None:
         return Record(LoopIterationCompleted(run=run.id, index=frame.index, status="error", error=error))
     task = run.task(frame).label
     return Finish(StepFailed(run=run.id, error=error, task=task, attempt=frame.attempt))
-
-
-def advance_frame(
-    run: RunState, index: int, now: int, secrets: Secrets | None = None, *, fetched: Fetched = _NOTHING
-) -> Move:
-    """What one open iteration wants next, whatever the others want. Raises Unfetched."""
-    return _frame_move(run, run.frames[index], now, secrets, fetched)

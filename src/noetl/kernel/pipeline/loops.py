@@ -20,33 +20,34 @@ from noetl.model.reference import escape, is_manifest, is_reference, is_table_re
 def start_loop(run: RunState, now: int, fetched: Fetched) -> Move:
     """The collection, evaluated once. A manifest or a table is gone through as it is. Raises Unfetched."""
     loop = run.step.step.loop
-    assert loop is not None  # noqa: S101 -- asked of loop steps only
-    around = loop_scope(run, now, fetched)
+    assert loop is not None  # noqa: S101 - asked of loop steps only
+    scope = loop_scope(run, now, fetched)
     try:
-        items: Any = _in_parts(run, loop.items, now)
+        # First without what was fetched: a manifest is gone through chunk by chunk, and never had whole.
+        items: Any = _stored_items(run, loop.items, now)
         if items is None:
-            items = loop_items(around.value(loop.items))
-        most = 1 if loop.mode == "sequential" else _most(around, loop.max_in_flight)
+            items = loop_items(scope.value(loop.items))
+        max_in_flight = 1 if loop.mode == "sequential" else _max_in_flight(scope, loop.max_in_flight)
     except ReferenceUnresolved as error:
-        found = around.unfetched(error)
-        if not isinstance(found, ExpressionError):
-            raise found from None
-        return Finish(StepFailed(run=run.id, error=expression_error_info(found)))
+        fault = scope.unfetched(error)
+        if not isinstance(fault, ExpressionError):
+            raise fault from None
+        return Finish(StepFailed(run=run.id, error=expression_error_info(fault)))
     except ExpressionError as error:
         return Finish(StepFailed(run=run.id, error=expression_error_info(error)))
     total = items["length"] if isinstance(items, dict) else len(items)
-    return Record(LoopStarted(run=run.id, total=total, items=items, max_in_flight=most))
+    return Record(LoopStarted(run=run.id, total=total, items=items, max_in_flight=max_in_flight))
 
 
-def _in_parts(run: RunState, data: Template, now: int) -> dict[str, Any] | None:
+def _stored_items(run: RunState, data: Template, now: int) -> dict[str, Any] | None:
     """The manifest or table that the loop runs over, if it names one and nothing else."""
     if not isinstance(data, Expression) or data.path is None:
         return None
     try:
-        found = loop_scope(run, now).value(data)
+        items = loop_scope(run, now).value(data)
     except ReferenceUnresolved:
         return None
-    return found if is_manifest(found) or is_table_reference(found) else None
+    return items if is_manifest(items) or is_table_reference(items) else None
 
 
 def loop_items(value: Any) -> list[Any]:
@@ -65,20 +66,20 @@ def loop_items(value: Any) -> list[Any]:
     return value
 
 
-def _most(around: EvaluationScope, value: int | Expression) -> int:
-    found = around.value(value) if isinstance(value, Expression) else value
+def _max_in_flight(scope: EvaluationScope, value: int | Expression) -> int:
+    number = scope.value(value) if isinstance(value, Expression) else value
     try:
-        return max(int(found), 1)  # type: ignore[arg-type]
+        return max(int(number), 1)  # type: ignore[arg-type]  # what is no number raises
     except (TypeError, ValueError):
-        raise ExpressionError(f"`max_in_flight` is a number, not {found!r}") from None
+        raise ExpressionError(f"`max_in_flight` is a number, not {number!r}") from None
 
 
 def end_loop(run: RunState) -> Move:
     """No iteration is open and none will begin. The result is what no chunk holds yet."""
     loop = run.loop
-    assert loop is not None  # noqa: S101 -- only a loop has no frames while it is claimed
+    assert loop is not None  # noqa: S101 - only a loop has no frames while it is claimed
     if loop.broken >= 0:
-        return Finish(_broken(run, loop.broken))
+        return Finish(_loop_failed(run, loop.broken))
     return Finish(
         LoopDone(
             run=run.id,
@@ -91,8 +92,8 @@ def end_loop(run: RunState) -> Move:
     )
 
 
-def _broken(run: RunState, index: int) -> StepFailed:
-    assert run.loop is not None  # noqa: S101 -- as above
+def _loop_failed(run: RunState, index: int) -> StepFailed:
+    assert run.loop is not None  # noqa: S101 - only a loop has iterations that fail it
     frame = run.loop.failed_frames[index]
     cause = frame.error
     message = f"iteration {index} failed"

@@ -7,24 +7,22 @@ from msgspec import Struct
 
 from noetl.dsl.document.playbook import Task
 from noetl.events.bodies import (
-    LoopDone,
     LoopIterationCompleted,
     LoopIterationStarted,
     LoopStarted,
     RunSuspended,
-    StepDone,
-    StepFailed,
     TaskProcessed,
     TaskStarted,
 )
+from noetl.kernel.state.run_fold import RunEnd
 
 
 class RunTask(Struct, frozen=True, kw_only=True):
     """Record `started`, run the tool, judge its outcome, record that.
 
     `inputs` and `args` are rendered with the real secrets; `started.input` with what stands for them.
-    `timeout` is in seconds; `call_id` names the attempt, `idempotency_key` stays the same if it is
-    delivered again. `opens` begins the iteration and is recorded first.
+    `timeout` is in seconds. `idempotency_key` stays the same if the attempt is delivered again. `opens`
+    begins the iteration and is recorded first.
     """
 
     task: Task
@@ -73,7 +71,7 @@ class Suspend(Struct, frozen=True):
 class Finish(Struct, frozen=True):
     """The run is over. The server completes what it alone knows before this is recorded."""
 
-    body: StepDone | StepFailed | LoopDone
+    body: RunEnd
 
 
 class Fetch(Struct, frozen=True):

@@ -57,7 +57,7 @@ def judge(
 ) -> TaskProcessed | Fetch: ...
 
 
-def judge(  # noqa: PLR0917 -- what is judged, and what it needs
+def judge(  # noqa: PLR0917 - what is judged, and what that needs
     run: RunState,
     index: int,
     outcome: Outcome,
@@ -65,13 +65,13 @@ def judge(  # noqa: PLR0917 -- what is judged, and what it needs
     keychain: Mapping[str, Any] | None = None,
     fetched: Fetched | None = None,
 ) -> TaskProcessed | Fetch:
-    """What an attempt's outcome, as the tool gave it, means: writes evaluated, the directive decided.
+    """What an attempt's outcome, as the tool gave it, means: writes evaluated, the directive chosen.
 
     `keychain` are the masked entries, for args that name them. `fetched` are stored values by key: what
     else is needed is asked for, or raises Unfetched where `fetched` is not given at all.
     """
     if may_hold_marker([outcome]):
-        outcome = _escaped(outcome)
+        outcome = _escape_outcome(outcome)
     if fetched is None:
         return judge_with_policy(run, index, outcome, now, keychain, {})
     try:
@@ -80,6 +80,9 @@ def judge(  # noqa: PLR0917 -- what is judged, and what it needs
         return Fetch(error.keys)
 
 
+# The fast path of `judge`: start, outcome and end of a task that has nothing to evaluate go into one report,
+# so that a no-op step or iteration costs one report instead of three, and builds no scope. What it gives must
+# be what `judge` and `advance` give one after the other; tests/kernel/test_fast_paths.py holds it to that.
 def judge_without_policy(run: RunState, move: RunTask, outcome: Outcome) -> tuple[EventBody, ...] | None:
     """As `judge`, before the attempt is recorded as started; None if there is something to evaluate.
 
@@ -87,9 +90,9 @@ def judge_without_policy(run: RunState, move: RunTask, outcome: Outcome) -> tupl
     """
     if move.task.policy is not None or move.task.writes:
         return None
-    light = outcome.error is None and not outcome.helpers and type(outcome.result) in _LIGHT
-    if not light and may_hold_marker([outcome]):
-        outcome = _escaped(outcome)
+    scalar = outcome.error is None and not outcome.helpers and type(outcome.result) in _SCALARS
+    if not scalar and may_hold_marker([outcome]):
+        outcome = _escape_outcome(outcome)
     started = move.started
     processed = TaskProcessed(
         run=run.id,
@@ -100,7 +103,9 @@ def judge_without_policy(run: RunState, move: RunTask, outcome: Outcome) -> tupl
         attempt=started.attempt,
         do="continue" if outcome.status == "ok" else "fail",
     )
-    if run.step.only_task is None or not light or outcome.status != "ok":
+    # Only a scalar ends the pipeline here: what might be externalized or escaped is not yet what the
+    # fold would hand on as the result, and the end has to name the same value.
+    if run.step.only_task is None or not scalar or outcome.status != "ok":
         return (processed,)
     if run.loop is None:
         result = run.inherited if run.step.passes else outcome.result
@@ -111,11 +116,11 @@ def judge_without_policy(run: RunState, move: RunTask, outcome: Outcome) -> tupl
     return processed, ended
 
 
-_LIGHT = frozenset({type(None), bool, int, float})
-"""What stays in the event, and stands for nothing else."""
+_SCALARS = frozenset({type(None), bool, int, float})
+"""Types of results that stay in the event, and stand for nothing else."""
 
 
-def _escaped(outcome: Outcome) -> Outcome:
+def _escape_outcome(outcome: Outcome) -> Outcome:
     """What a tool gave, as it may stand in the log."""
     error = outcome.error
     if error is not None:
@@ -129,7 +134,7 @@ def _escaped(outcome: Outcome) -> Outcome:
     )
 
 
-def judge_with_policy(  # noqa: PLR0917 -- as above
+def judge_with_policy(  # noqa: PLR0917 - what is judged, and what that needs
     run: RunState,
     index: int,
     outcome: Outcome,
@@ -140,16 +145,19 @@ def judge_with_policy(  # noqa: PLR0917 -- as above
     """As `judge`, for an outcome that is escaped already. Raises Unfetched."""
     frame = run.frames[index]
     task = run.task(frame)
+    # The fast path of `_judge_with_values`, without a scope; test_fast_paths.py holds both to the same.
     if task.policy is None and not task.writes:
         verdict = _Verdict(do="continue" if outcome.status == "ok" else "fail")
-        return _processed(run, frame, outcome, verdict, [])
+        return _task_processed(run, frame, outcome, verdict, [])
     if not fetched:
-        return _judged(run, frame, outcome, now, keychain, fetched)
+        return _judge_with_values(run, frame, outcome, now, keychain, fetched)
     first = item_keys(run, frame)
-    return with_needed_values(lambda some: _judged(run, frame, outcome, now, keychain, some), fetched, first)
+    return with_needed_values(
+        lambda needed: _judge_with_values(run, frame, outcome, now, keychain, needed), fetched, first
+    )
 
 
-def _judged(  # noqa: PLR0917 -- as above
+def _judge_with_values(  # noqa: PLR0917 - what is judged, and what that needs
     run: RunState,
     frame: Frame,
     outcome: Outcome,
@@ -161,44 +169,45 @@ def _judged(  # noqa: PLR0917 -- as above
     verdict = _Verdict()
     patches: list[Patch] = []
     try:
-        around = task_scope(run, frame, now, keychain, fetched)
-        patches = around.patches
-        said = outcome.as_value()
-        around.namespaces["outcome"] = around.with_fetched(said) if fetched else said
+        scope = task_scope(run, frame, now, keychain, fetched)
+        patches = scope.patches
+        outcome_value = outcome.as_value()
+        scope.namespaces["outcome"] = scope.with_fetched(outcome_value) if fetched else outcome_value
         if task.args:
-            around.namespaces["_idempotency_key"] = idempotency_key(run, frame, task, frame.attempt)
-            around.namespaces["args"] = {**around.namespaces["args"], **_own_args(task.args, around)}
+            scope.namespaces["_idempotency_key"] = idempotency_key(run, frame, task, frame.attempt)
+            scope.namespaces["args"] = {**scope.namespaces["args"], **_own_args(task.args, scope)}
         if outcome.status == "ok":
             for write in task.writes:
-                around.write(write)
-        _decide(_Case(run, frame, outcome, around, now), task.policy, verdict)
+                scope.write(write)
+        _judge_by_rules(_Case(run, frame, outcome, scope, now), task.policy, verdict)
     except ReferenceUnresolved as error:
-        found = around.unfetched(error)
-        if not isinstance(found, ExpressionError):
-            raise found from None
-        _go_wrong(verdict, found)
+        fault = scope.unfetched(error)
+        if not isinstance(fault, ExpressionError):
+            raise fault from None
+        _fail_with(verdict, fault)
     except ExpressionError as error:
-        _go_wrong(verdict, error)
-    return _processed(run, frame, outcome, verdict, patches)
+        _fail_with(verdict, error)
+    return _task_processed(run, frame, outcome, verdict, patches)
 
 
-def _go_wrong(verdict: _Verdict, error: ExpressionError) -> None:
+def _fail_with(verdict: _Verdict, error: ExpressionError) -> None:
+    """An expression raised: whatever was chosen before it, the task has failed. Its writes so far stay."""
     verdict.do, verdict.to, verdict.retry_at = "fail", "", None
     verdict.error = expression_error_info(error)
 
 
-def _own_args(args: Mapping[str, Template], around: EvaluationScope) -> dict[str, Any]:
+def _own_args(args: Mapping[str, Template], scope: EvaluationScope) -> dict[str, Any]:
     """The args of a task; what cannot be told without its secrets is one itself."""
-    found: dict[str, Any] = {}
+    rendered: dict[str, Any] = {}
     for name, data in args.items():
         try:
-            found[name] = around.value(data)
+            rendered[name] = scope.value(data)
         except SecretRefused:
-            found[name] = dict(secret_text_marker([lost_part()]))
-    return found
+            rendered[name] = dict(secret_text_marker([lost_part()]))
+    return rendered
 
 
-def _processed(
+def _task_processed(
     run: RunState, frame: Frame, outcome: Outcome, verdict: _Verdict, patches: list[Patch]
 ) -> TaskProcessed:
     task = run.task(frame)
@@ -229,7 +238,7 @@ class _Case(Struct, frozen=True):
     run: RunState
     frame: Frame
     outcome: Outcome
-    around: EvaluationScope
+    scope: EvaluationScope
     now: int
 
     @property
@@ -242,28 +251,28 @@ class _Case(Struct, frozen=True):
         return self.frame.attempt - self.frame.forgiven
 
 
-def _decide(case: _Case, policy: Policy | None, verdict: _Verdict) -> None:
+def _judge_by_rules(case: _Case, policy: Policy | None, verdict: _Verdict) -> None:
     if policy is None:
         verdict.do = "continue" if case.ok else "fail"
         return
     for position, rule in enumerate(policy.rules):
-        if case.around.holds(rule.when):
+        if case.scope.holds(rule.when):
             verdict.rule = position
-            _apply(case, rule.then, verdict)
+            _judge_by_rule(case, rule.then, verdict)
             return
     if policy.otherwise is not None:
         verdict.rule = -1
-        _apply(case, policy.otherwise, verdict)
+        _judge_by_rule(case, policy.otherwise, verdict)
     elif policy.on_unmatched == "fail" and not case.ok:
         verdict.do = "fail"
 
 
-def _apply(case: _Case, then: Then, verdict: _Verdict) -> None:
+def _judge_by_rule(case: _Case, then: Then, verdict: _Verdict) -> None:
     for write in then.writes:
-        case.around.write(write)
+        case.scope.write(write)
     if then.set_prev is not None:
         verdict.set_prev = True
-        verdict.prev = case.around.value(then.set_prev)
+        verdict.prev = case.scope.value(then.set_prev)
     match then.do:
         case Continue():
             verdict.do = "continue"
@@ -280,7 +289,7 @@ def _apply(case: _Case, then: Then, verdict: _Verdict) -> None:
 
 
 def _retry(case: _Case, retry: RetryTask, verdict: _Verdict) -> None:
-    attempts = _whole(case, retry.attempts)
+    attempts = _max_attempts(case, retry.attempts)
     tries = case.tries
     if tries < attempts:
         verdict.do = "retry"
@@ -305,32 +314,32 @@ def add_error_details(error: ErrorInfo, details: dict[str, Any]) -> ErrorInfo:
     )
 
 
-def _whole(case: _Case, value: int | Expression) -> int:
-    found = case.around.value(value) if isinstance(value, Expression) else value
+def _max_attempts(case: _Case, value: int | Expression) -> int:
+    attempts = case.scope.value(value) if isinstance(value, Expression) else value
     try:
-        return int(found)  # type: ignore[arg-type]
+        return int(attempts)  # type: ignore[arg-type]  # what is no number raises
     except (TypeError, ValueError):
-        raise ExpressionError(f"`attempts` is a number, not {found!r}") from None
+        raise ExpressionError(f"`attempts` is a number, not {attempts!r}") from None
 
 
 def _delay(case: _Case, retry: RetryTask, tries: int) -> float:
     """Seconds before the next try."""
     delay = retry.delay
     if isinstance(delay, Expression):
-        delay = _seconds(case.around.value(delay), case.now)
+        delay = _seconds(case.scope.value(delay), case.now)
     match retry.backoff:
         case "none":
             pass
         case "linear":
             delay *= tries
         case "exponential":
-            delay *= 2.0 ** min(tries - 1, 60)
+            delay *= 2.0 ** min(tries - 1, 60)  # unbounded, the 1025th try would overflow
         case _:
             assert_never(retry.backoff)
     if retry.max_delay is not None:
         delay = min(delay, retry.max_delay)
     if retry.jitter:
-        delay += retry.jitter * _chance(case)
+        delay += retry.jitter * _jitter_fraction(case)
     return delay
 
 
@@ -350,16 +359,19 @@ def _seconds(value: Any, now: int) -> float:
     return max(moment.timestamp() - now / SECOND, 0.0)
 
 
-def _chance(case: _Case) -> float:
+def _jitter_fraction(case: _Case) -> float:
     """A number from 0 to 1 that differs between tries and is the same when asked again."""
-    place = f"{case.run.inputs.execution_id}/{case.run.id}/{case.frame.index}/{case.frame.at}/{case.tries}"
-    return int.from_bytes(hashlib.sha256(place.encode()).digest()[:4]) / 2**32
+    # Not random: deciding the same outcome again, in `verify` or after a crash, must give the same delay.
+    attempt_key = (
+        f"{case.run.inputs.execution_id}/{case.run.id}/{case.frame.index}/{case.frame.at}/{case.tries}"
+    )
+    return int.from_bytes(hashlib.sha256(attempt_key.encode()).digest()[:4]) / 2**32
 
 
 def _jump(case: _Case, jump: Jump, verdict: _Verdict) -> None:
     task = case.run.task(case.frame)
     limit = task.spec.get("max_transitions")
-    most = case.around.value(limit) if limit is not None else None
+    most = case.scope.value(limit) if limit is not None else None
     most = most if isinstance(most, int) else MAX_TRANSITIONS
     if case.frame.transitions + 1 > most:
         verdict.do = "fail"
@@ -370,11 +382,11 @@ def _jump(case: _Case, jump: Jump, verdict: _Verdict) -> None:
 
 def _fail(case: _Case, then: Then, fail: Fail, verdict: _Verdict) -> None:
     verdict.do = "fail"
-    message = str(case.around.value(fail.message)) if fail.message is not None else ""
+    message = str(case.scope.value(fail.message)) if fail.message is not None else ""
     error = case.outcome.error
     if error is None:
-        place = f"the rule in line {then.position.line} says fail"
-        verdict.error = ErrorInfo(kind="policy", message=message or place)
+        where = f"the rule in line {then.position.line} says fail"
+        verdict.error = ErrorInfo(kind="policy", message=message or where)
     elif message:
         verdict.error = ErrorInfo(
             kind=error.kind,

@@ -12,7 +12,7 @@ from noetl.dsl.document.playbook import Task
 from noetl.events.bodies import LoopIterationStarted, TaskStarted
 from noetl.expr import Constant, ReferenceUnresolved, SecretRefused, Template, template_uses
 from noetl.kernel.pipeline.moves import RunTask
-from noetl.kernel.plan import ConstantInputs, timeout_of
+from noetl.kernel.plan import WAITING_KINDS, ConstantInputs, timeout_of
 from noetl.kernel.references.resolve import Fetched, Unfetched, with_needed_values
 from noetl.kernel.scopes import EvaluationScope, item_keys, task_scope
 from noetl.kernel.state.run_state import Frame, RunState
@@ -20,9 +20,6 @@ from noetl.model import ExpressionError, NoetlError
 from noetl.model.reference import may_hold_marker, wrap_references
 from noetl.model.secret import SECRET_KEY_PREFIX as SECRET_PREFIX
 from noetl.model.secret import SecretLost, secret_keys
-
-WAITING_KINDS = frozenset({"playbook", "wait"})
-"""What waits without a worker."""
 
 PASSING = "noop"
 """What hands on its inputs as they are: secrets among them stay hidden."""
@@ -33,12 +30,12 @@ WAITING_KNOBS = ("timeout", "wait", "on_failure")
 class Secrets:
     """The keychain as the tool sees it, and as the events do.
 
-    `real`, `masked` and `alike` are the entries by name: with their values, with what stands for them in
+    `real`, `masked` and `decoys` are the entries by name: with their values, with what stands for them in
     the log, and with other texts in place of the secrets. `real` raises Unfetched for one that is not at
     hand. `revealed` are the values of secrets that stand in the log, and `failures` says why others cannot
     be had, both by key. `disguise` gives a value with other texts for that of such a secret. `mask` gets
     rendered inputs, and the same rendered with those other texts, and puts what stands for them in place of
-    secrets; `told` puts `***` into a message, of which it may be given the same with those other texts.
+    secrets; `mask_message` puts `***` into a message, of which it may get the same with those other texts.
     """
 
     __slots__ = ("decoys", "disguise", "failures", "mask", "mask_message", "masked", "real", "revealed")
@@ -75,78 +72,86 @@ def credential_error(message: str) -> ExpressionError:
 def next_attempt(run: RunState, frame: Frame, now: int, secrets: Secrets | None, fetched: Fetched) -> RunTask:
     """The next attempt of the task the frame stands at. Raises ExpressionError and Unfetched."""
     task = run.task(frame)
-    plain = run.step.constant_inputs.get(task.label)
-    args, prev = _looked_at(task, run.args, frame.prev)
+    constants = run.step.constant_inputs.get(task.label)
+    args, prev = _read_by_tool(task, run.args, frame.prev)
     simple = secrets is None and not ((args or prev) and may_hold_marker([args, prev]))
-    if plain is not None and simple:
-        return _plain_attempt(run, frame, task, plain, now)
+    if constants is not None and simple:
+        return _constant_attempt(run, frame, task, constants, now)
     first = item_keys(run, frame) if fetched else ()
-    known: Fetched = fetched
+    readable: Fetched = fetched
     if secrets is not None:
-        known = ChainMap(secrets.revealed, fetched)  # type: ignore[arg-type]  # it is only read
-    return with_needed_values(lambda some: _attempt(run, frame, now, secrets, some, fetched), known, first)
+        readable = ChainMap(secrets.revealed, fetched)  # type: ignore[arg-type]  # nobody writes to it
+    return with_needed_values(
+        lambda needed: _render_attempt(run, frame, now, secrets, needed, fetched), readable, first
+    )
 
 
-def _attempt(  # noqa: PLR0917 -- as above
+def _render_attempt(  # noqa: PLR0917 - a run, a moment, and what may be read there
     run: RunState, frame: Frame, now: int, secrets: Secrets | None, fetched: Fetched, at_hand: Fetched
 ) -> RunTask:
-    """The same; expressions see those of the stored values that are `fetched`, the tool all `at_hand`."""
+    """An attempt with rendered inputs: expressions see the values in `fetched`, the tool all `at_hand`."""
     task = run.task(frame)
-    around = task_scope(run, frame, now, secrets.real if secrets else None, fetched)
-    again = frame.losses > 0
-    attempt = frame.attempt if again else frame.attempt + 1
-    around.namespaces["_attempt"] = attempt - frame.forgiven
-    key = around.namespaces["_idempotency_key"] = idempotency_key(run, frame, task, attempt)
+    scope = task_scope(run, frame, now, secrets.real if secrets else None, fetched)
+    redelivered = frame.losses > 0
+    attempt = frame.attempt if redelivered else frame.attempt + 1
+    scope.namespaces["_attempt"] = attempt - frame.forgiven
+    key = scope.namespaces["_idempotency_key"] = idempotency_key(run, frame, task, attempt)
     try:
-        inputs, args = _rendered(task, around)
-        spec = around.mapping(task.spec)
+        inputs, args = _render_inputs(task, scope)
+        spec = scope.mapping(task.spec)
         revealed = None if task.kind == PASSING else secrets.revealed if secrets else {}
-        handed = _handed(task, inputs, *_looked_at(task, args, frame.prev), spec)
-        given_inputs, given_args, given_spec, prev = around.for_tool(handed, at_hand, revealed)
+        values = _tool_values(task, inputs, *_read_by_tool(task, args, frame.prev), spec)
+        tool_inputs, tool_args, tool_spec, prev = scope.for_tool(values, at_hand, revealed)
     except ReferenceUnresolved as error:
-        raise around.unfetched(error) from None
+        raise scope.unfetched(error) from None
     except SecretRefused as error:
-        raise _unrevealed(error.marker, secrets) from None
+        raise _secret_error(error.marker, secrets) from None
     except SecretLost:
         raise credential_error(_LOST) from None
     except Unfetched as error:
-        raise _failed_keys(error, secrets) from None
+        raise _missing_secrets_error(error, secrets) from None
     except ExpressionError as error:
-        if secrets is not None and (alike := _alike(run, frame, now, secrets, fetched)) is not None:
-            alike.namespaces.update(
-                {name: around.namespaces[name] for name in ("_attempt", "_idempotency_key")}
+        if (
+            secrets is not None
+            and (decoy_scope := _decoy_scope(run, frame, now, secrets, fetched)) is not None
+        ):
+            decoy_scope.namespaces.update(
+                {name: scope.namespaces[name] for name in ("_attempt", "_idempotency_key")}
             )
-            error.message = secrets.mask_message(error.message, _message_alike(task, alike))
+            error.message = secrets.mask_message(error.message, _decoy_error_message(task, decoy_scope))
         raise
     recorded = inputs
-    if task.kind in WAITING_KINDS and (knobs := _asked_for(task, spec)):
+    # Nobody can render a waiting task again when its wait is over: ctx may have changed meanwhile.
+    if task.kind in WAITING_KINDS and (knobs := _rendered_knobs(task, spec)):
         recorded = {**recorded, "spec": knobs}
     if secrets is not None:
-        alike = _alike(run, frame, now, secrets, fetched)
-        if alike is not None:
-            alike.namespaces.update(
-                {name: around.namespaces[name] for name in ("_attempt", "_idempotency_key")}
+        decoy_scope = _decoy_scope(run, frame, now, secrets, fetched)
+        if decoy_scope is not None:
+            decoy_scope.namespaces.update(
+                {name: scope.namespaces[name] for name in ("_attempt", "_idempotency_key")}
             )
-        recorded = secrets.mask(recorded, None if alike is None else _rendered_alike(task, alike))
+        recorded = secrets.mask(
+            recorded, None if decoy_scope is None else _render_decoy_inputs(task, decoy_scope)
+        )
     return RunTask(
         task=task,
-        started=_started(run, frame, attempt, recorded, now),
-        inputs=given_inputs,
-        args=given_args,
-        spec=given_spec,
+        started=_task_started(run, frame, attempt, recorded, now),
+        inputs=tool_inputs,
+        args=tool_args,
+        spec=tool_spec,
         prev=prev,
         timeout=timeout_of(spec),
         idempotency_key=key,
     )
 
 
-def _looked_at(task: Task, args: Mapping[str, Any], prev: Any) -> tuple[Mapping[str, Any], Any]:
+def _read_by_tool(task: Task, args: Mapping[str, Any], prev: Any) -> tuple[Mapping[str, Any], Any]:
     """Of these, what the tool looks at: nothing else need be at hand."""
     reads = task.reads
     return args if "args" in reads else {}, prev if "_prev" in reads else None
 
 
-def _handed(
+def _tool_values(
     task: Task, inputs: dict[str, Any], args: Mapping[str, Any], prev: Any, spec: Mapping[str, Any]
 ) -> list[Any]:
     """The values for a tool, what it takes by reference as such."""
@@ -157,64 +162,72 @@ def _handed(
     return [inputs, args, spec, prev]
 
 
+# The fast path of `Record(LoopIterationStarted)` and then `next_attempt` of the new frame: both are reported
+# together. Not with args: they may hold references, which only `next_attempt` looks for.
 def open_constant_iteration(run: RunState, now: int) -> RunTask | None:
     """The next iteration with its task, if that is all of it and nothing is to be evaluated."""
     task, loop = run.step.only_task, run.loop
     if task is None or loop is None or run.args or task.kind in WAITING_KINDS:
         return None
     frame = Frame(loop.next, visits={task.label: 1})
-    attempt = _plain_attempt(run, frame, task, run.step.constant_inputs[task.label], now)
+    attempt = _constant_attempt(run, frame, task, run.step.constant_inputs[task.label], now)
     return structs.replace(attempt, opens=LoopIterationStarted(run=run.id, index=frame.index))
 
 
-def _alike(
+def _decoy_scope(
     run: RunState, frame: Frame, now: int, secrets: Secrets, fetched: Fetched
 ) -> EvaluationScope | None:
-    """Around the task, with other texts in place of secrets; None if its expressions read none."""
-    veiled = {key: secrets.disguise(value) for key, value in fetched.items() if key.startswith(SECRET_PREFIX)}
-    if not veiled and not reads_keychain(run.task(frame)):
+    """The task's scope with other texts in place of secrets; None if its expressions read none.
+
+    Rendered a second time with these, inputs show which of their characters came from a secret, however an
+    expression has cut or joined it: a search for the secret's own text would miss that.
+    """
+    decoy_values = {
+        key: secrets.disguise(value) for key, value in fetched.items() if key.startswith(SECRET_PREFIX)
+    }
+    if not decoy_values and not reads_keychain(run.task(frame)):
         return None
-    return task_scope(run, frame, now, secrets.decoys, {**fetched, **veiled})
+    return task_scope(run, frame, now, secrets.decoys, {**fetched, **decoy_values})
 
 
-def _rendered_alike(task: Task, around: EvaluationScope) -> dict[str, Any]:
-    """The inputs as they are there; what that fails for is left out."""
-    own = _each(task.args or {}, around)
-    around.namespaces["args"] = {**around.namespaces["args"], **own}
-    return {**_each(task.inputs, around), **({"args": own} if task.args is not None else {})}
+def _render_decoy_inputs(task: Task, scope: EvaluationScope) -> dict[str, Any]:
+    """The inputs as the decoys make them; what they make fail is left out."""
+    own = _render_what_works(task.args or {}, scope)
+    scope.namespaces["args"] = {**scope.namespaces["args"], **own}
+    return {**_render_what_works(task.inputs, scope), **({"args": own} if task.args is not None else {})}
 
 
-def _message_alike(task: Task, around: EvaluationScope) -> str | None:
-    """What the inputs fail with there; None if they do not."""
+def _decoy_error_message(task: Task, scope: EvaluationScope) -> str | None:
+    """What the inputs fail with under the decoys; None if they do not."""
     try:
-        _rendered(task, around)
-        around.mapping(task.spec)
+        _render_inputs(task, scope)
+        scope.mapping(task.spec)
     except ExpressionError as error:
         return error.message
     return None
 
 
-def _each(entries: Mapping[str, Template], around: EvaluationScope) -> dict[str, Any]:
-    found = {}
+def _render_what_works(entries: Mapping[str, Template], scope: EvaluationScope) -> dict[str, Any]:
+    rendered = {}
     for name, data in entries.items():
         with suppress(NoetlError):
-            found[name] = around.value(data)
-    return found
+            rendered[name] = scope.value(data)
+    return rendered
 
 
 _LOST = "a value that the task needs was masked and cannot be had again"
 
 
-def _unrevealed(marker: Mapping[str, Any], secrets: Secrets | None) -> NoetlError:
+def _secret_error(marker: Mapping[str, Any], secrets: Secrets | None) -> NoetlError:
     """What to raise for a secret that is not at hand: that it must be fetched, or why it cannot be."""
     try:
         keys = secret_keys(marker)
     except SecretLost:
         return credential_error(_LOST)
-    return _failed_keys(Unfetched(tuple(sorted(keys))), secrets)
+    return _missing_secrets_error(Unfetched(tuple(sorted(keys))), secrets)
 
 
-def _failed_keys(error: Unfetched, secrets: Secrets | None) -> NoetlError:
+def _missing_secrets_error(error: Unfetched, secrets: Secrets | None) -> NoetlError:
     if secrets is None:
         return error
     failed = [key for key in error.keys if key in secrets.failures and key not in secrets.revealed]
@@ -222,23 +235,27 @@ def _failed_keys(error: Unfetched, secrets: Secrets | None) -> NoetlError:
     return credential_error("; ".join(reasons)) if reasons else error
 
 
-def _plain_attempt(run: RunState, frame: Frame, task: Task, plain: ConstantInputs, now: int) -> RunTask:
-    """The same where nothing is to be evaluated or fetched."""
+# The fast path of `_render_attempt`: most tasks of large loops have constant inputs, and rendering them for
+# every attempt would cost a scope each time. test_fast_paths.py holds that both give the same.
+def _constant_attempt(
+    run: RunState, frame: Frame, task: Task, constants: ConstantInputs, now: int
+) -> RunTask:
+    """As `_render_attempt`, where nothing is to be evaluated or fetched."""
     attempt = frame.attempt if frame.losses > 0 else frame.attempt + 1
-    args, prev = _looked_at(task, run.args, frame.prev)
+    args, prev = _read_by_tool(task, run.args, frame.prev)
     return RunTask(
         task=task,
-        started=_started(run, frame, attempt, plain.inputs, now),
-        inputs=plain.inputs,
+        started=_task_started(run, frame, attempt, constants.inputs, now),
+        inputs=constants.inputs,
         args=args,
-        spec=plain.spec,
+        spec=constants.spec,
         prev=prev,
-        timeout=plain.timeout,
+        timeout=constants.timeout,
         idempotency_key=idempotency_key(run, frame, task, attempt),
     )
 
 
-def _started(run: RunState, frame: Frame, attempt: int, inputs: dict[str, Any], now: int) -> TaskStarted:
+def _task_started(run: RunState, frame: Frame, attempt: int, inputs: dict[str, Any], now: int) -> TaskStarted:
     """What is recorded of an attempt before its tool runs."""
     task = run.task(frame)
     return TaskStarted(
@@ -253,20 +270,20 @@ def _started(run: RunState, frame: Frame, attempt: int, inputs: dict[str, Any], 
     )
 
 
-def _asked_for(task: Task, spec: Mapping[str, Any]) -> dict[str, Any]:
+def _rendered_knobs(task: Task, spec: Mapping[str, Any]) -> dict[str, Any]:
     """The knobs of a waiting task that are expressions: what they gave must be known after the wait."""
-    asked = [name for name in WAITING_KNOBS if name in task.spec]
-    return {name: spec[name] for name in asked if not isinstance(task.spec[name], Constant)}
+    names = [name for name in WAITING_KNOBS if name in task.spec]
+    return {name: spec[name] for name in names if not isinstance(task.spec[name], Constant)}
 
 
-def _rendered(task: Task, around: EvaluationScope) -> tuple[dict[str, Any], Mapping[str, Any]]:
+def _render_inputs(task: Task, scope: EvaluationScope) -> tuple[dict[str, Any], Mapping[str, Any]]:
     """What the tool gets, the task's own args among it, and these over the token's."""
-    args: Mapping[str, Any] = around.namespaces["args"]
+    args: Mapping[str, Any] = scope.namespaces["args"]
     if task.args is None:
-        return around.mapping(task.inputs), args
-    own = around.mapping(task.args)
-    args = around.namespaces["args"] = {**args, **own}
-    return {**around.mapping(task.inputs), "args": own}, args
+        return scope.mapping(task.inputs), args
+    own = scope.mapping(task.args)
+    args = scope.namespaces["args"] = {**args, **own}
+    return {**scope.mapping(task.inputs), "args": own}, args
 
 
 def reads_keychain(task: Task) -> bool:
@@ -276,9 +293,9 @@ def reads_keychain(task: Task) -> bool:
 
 def idempotency_key(run: RunState, frame: Frame, task: Task, attempt: int) -> str:
     """The same for every delivery and every retry after an error; another one after an ok outcome."""
-    place = [run.inputs.execution_id, run.id, str(frame.index), task.label, str(frame.visits[task.label])]
+    parts = [run.inputs.execution_id, run.id, str(frame.index), task.label, str(frame.visits[task.label])]
     if frame.polls:
-        place.append(f"poll {frame.polls}")
+        parts.append(f"poll {frame.polls}")
     if task.label in run.step.fresh_keys:
-        place.append(f"attempt {attempt}")
-    return hashlib.sha256("/".join(place).encode()).hexdigest()[:32]
+        parts.append(f"attempt {attempt}")
+    return hashlib.sha256("/".join(parts).encode()).hexdigest()[:32]

@@ -20,7 +20,7 @@ from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
 def begin_wait(run: RunState, frame: Frame, now: int) -> RunSuspended | Outcome:
     """How the waiting task that just started waits; or its outcome if it need not."""
     task = run.task(frame)
-    given: Mapping[str, Any] = frame.input or {}
+    inputs: Mapping[str, Any] = frame.input or {}
     limit = _explicit_timeout(run, frame)
     deadline = now + round(limit * SECOND) if limit is not None else None
     if task.kind == "playbook":
@@ -28,11 +28,11 @@ def begin_wait(run: RunState, frame: Frame, now: int) -> RunSuspended | Outcome:
         if not waits_for_child(run, frame):
             return succeeded({"execution_id": child}, playbook={"execution_id": child, "status": "running"})
         return RunSuspended(run=run.id, reason="child", iteration=frame.index, child=child, until=deadline)
-    if signal := given.get("signal"):
+    if signal := inputs.get("signal"):
         return RunSuspended(
             run=run.id, reason="signal", iteration=frame.index, signal=str(signal), until=deadline
         )
-    until = _moment(given, now)
+    until = _wait_until(inputs, now)
     if isinstance(until, Outcome):
         return until
     return RunSuspended(run=run.id, reason="wait", iteration=frame.index, until=until)
@@ -42,11 +42,11 @@ def outcome_after_wait(run: RunState, frame: Frame, resumption: Resumption) -> O
     """What a waiting task gives after its wait."""
     if resumption.reason == "timeout":
         if run.task(frame).kind == "playbook":
-            return _late(run, frame)
+            return _child_timeout(run, frame)
         message = f"`{run.task(frame).label}` waited too long"
         return failed(ErrorInfo(kind="timeout", message=message, retryable=True))
     if resumption.reason == "child":
-        return _of_child(run, frame, resumption.payload)
+        return _child_outcome(run, frame, resumption.payload)
     return succeeded(resumption.payload)
 
 
@@ -66,18 +66,18 @@ def wait_attempt_meta(run: RunState, frame: Frame, now: int) -> dict[str, Any]:
     }
 
 
-def _of_child(run: RunState, frame: Frame, ended: Mapping[str, Any]) -> Outcome:
+def _child_outcome(run: RunState, frame: Frame, ended: Mapping[str, Any]) -> Outcome:
     helper = {"execution_id": ended["execution_id"], "status": ended["status"]}
-    if ended["status"] == "completed" or _setting(run, frame, "on_failure", default="fail") == "continue":
+    if ended["status"] == "completed" or _knob(run, frame, "on_failure", default="fail") == "continue":
         return succeeded(ended.get("result"), playbook=helper)
     cause = ended.get("error") or {}
     message = f"the child {ended['execution_id']} {ended['status']}"
-    if said := _said(cause):
-        message = f"{message}: {said}"
+    if child_message := _child_message(cause):
+        message = f"{message}: {child_message}"
     return failed(ErrorInfo(kind="child_failed", message=message, details={"cause": cause}), playbook=helper)
 
 
-def _said(cause: Mapping[str, Any]) -> str:
+def _child_message(cause: Mapping[str, Any]) -> str:
     """The message of a child's error. Of a long chain of children only the lowest is told."""
     lowest = cause
     while True:
@@ -90,7 +90,7 @@ def _said(cause: Mapping[str, Any]) -> str:
     return message if lowest is cause else f"… {message}"
 
 
-def _late(run: RunState, frame: Frame) -> Outcome:
+def _child_timeout(run: RunState, frame: Frame) -> Outcome:
     child, limit = child_id(run, frame), _explicit_timeout(run, frame)
     message = f"the child {child} was not done within {limit:g} s"
     error = ErrorInfo(kind="timeout", message=message, retryable=True)
@@ -100,9 +100,9 @@ def _late(run: RunState, frame: Frame) -> Outcome:
 def child_id(run: RunState, frame: Frame) -> str:
     """The id of the execution that this attempt starts: a UUIDv7 of the parent's time, the rest a hash."""
     task = run.task(frame).label
-    place = task_run_id(run.id, frame.index, task, frame.visits[task], frame.attempt)
+    attempt_id = task_run_id(run.id, frame.index, task, frame.visits[task], frame.attempt)
     parent = run.inputs.execution_id
-    digest = hashlib.sha256(f"{parent}/{place}".encode()).digest()
+    digest = hashlib.sha256(f"{parent}/{attempt_id}".encode()).digest()
     try:
         time = UUID(parent).bytes[:6]
     except ValueError:
@@ -113,8 +113,8 @@ def child_id(run: RunState, frame: Frame) -> str:
     return str(UUID(bytes=bytes(body)))
 
 
-def _moment(given: Mapping[str, Any], now: int) -> int | Outcome:
-    seconds, until = given.get("seconds"), given.get("until")
+def _wait_until(inputs: Mapping[str, Any], now: int) -> int | Outcome:
+    seconds, until = inputs.get("seconds"), inputs.get("until")
     try:
         if seconds is not None:
             return now + round(float(seconds) * SECOND)
@@ -125,18 +125,18 @@ def _moment(given: Mapping[str, Any], now: int) -> int | Outcome:
     return round(moment.timestamp() * SECOND)
 
 
-def _setting(run: RunState, frame: Frame, name: str, default: Any) -> Any:
-    found = run.task(frame).spec.get(name)
-    if isinstance(found, Constant):
-        return found.value if found.value is not None else default
+def _knob(run: RunState, frame: Frame, name: str, default: Any) -> Any:
+    data = run.task(frame).spec.get(name)
+    if isinstance(data, Constant):
+        return data.value if data.value is not None else default
     rendered = (frame.input or {}).get("spec", {}).get(name)
     return rendered if rendered is not None else default
 
 
 def waits_for_child(run: RunState, frame: Frame) -> bool:
     """Whether a task that starts a child goes on only when that has ended."""
-    return bool(_setting(run, frame, "wait", default=True))
+    return bool(_knob(run, frame, "wait", default=True))
 
 
 def _explicit_timeout(run: RunState, frame: Frame) -> float | None:
-    return seconds_in({"timeout": _setting(run, frame, "timeout", default=None)}, "timeout")
+    return seconds_in({"timeout": _knob(run, frame, "timeout", default=None)}, "timeout")

@@ -1,6 +1,7 @@
 """An event without its large values: each is stored by itself, and a reference stands for it."""
 
 from collections.abc import Callable
+from operator import is_not
 from typing import Any
 
 from msgspec import structs
@@ -20,46 +21,49 @@ def externalize(
 ) -> tuple[EventBody, list[Blob]]:
     """The body with references in place of large values, and what they stand for.
 
-    `step` is that of the run which the body is about. A body that is light already comes back itself.
+    `step` is that of the run which the body is about. A body without large values comes back itself.
     """
-    lightener = _LIGHTENERS.get(type(body))
-    if lightener is None:
+    externalizer = _EXTERNALIZERS.get(type(body))
+    if externalizer is None:
         return body, []
-    light = _Light(plan, step, execution_id)
-    fields = lightener(light, body)
+    context = _Externalization(plan, step, execution_id)
+    fields = externalizer(context, body)
     changed = {name: value for name, value in fields.items() if value is not getattr(body, name)}
     if not changed:
         return body, []
-    return structs.replace(body, **changed), list(light.keeper.blobs.values())
+    return structs.replace(body, **changed), list(context.builder.blobs.values())
 
 
-class _Light:
-    """What is known while one body is made light."""
+class _Externalization:
+    """What is known while the large values of one body are externalized."""
 
     def __init__(self, plan: Plan, step: StepPlan | None, execution_id: str) -> None:
         self.needs = plan.needs
         self.step = step
         self.rules = step.rules if step is not None else plan.rules
-        self.keeper = ReferenceBuilder(execution_id, plan.needs.everything)
+        self.builder = ReferenceBuilder(execution_id, plan.needs.everything)
+        self.value = self.builder.externalize_value
+        self.entries = self.builder.externalize_entries
+        self.items = self.builder.externalize_list
 
-    def of_task(self, label: str) -> ResultRules:
+    def rules_of_task(self, label: str) -> ResultRules:
         return self.step.task_rules.get(label, self.rules) if self.step is not None else self.rules
 
     def patches(self, patches: tuple[Patch, ...], rules: ResultRules) -> tuple[Patch, ...]:
-        found = tuple(self._patch(patch, rules) for patch in patches)
-        return found if any(map(_differ, found, patches)) else patches
+        externalized = tuple(self._patch(patch, rules) for patch in patches)
+        return externalized if any(map(is_not, externalized, patches)) else patches
 
     def _patch(self, patch: Patch, rules: ResultRules) -> Patch:
         need = ENTIRE
         if patch.scope != "iter":
             need = (self.needs.ctx if patch.scope == "ctx" else self.needs.run).at(patch.path)
-        value = self.keeper.value(patch.value, rules, need)
+        value = self.value(patch.value, rules, need)
         return patch if value is patch.value else structs.replace(patch, value=value)
 
     def outcome(self, outcome: Outcome, rules: ResultRules) -> Outcome:
-        result = self.keeper.value(outcome.result, rules, self.needs.result)
+        result = self.value(outcome.result, rules, self.needs.result)
         error = self.error(outcome.error, rules)
-        helpers = self.keeper.entries(outcome.helpers, rules)
+        helpers = self.entries(outcome.helpers, rules)
         if result is outcome.result and error is outcome.error and helpers is outcome.helpers:
             return outcome
         return structs.replace(outcome, result=result, error=error, helpers=helpers)
@@ -67,110 +71,106 @@ class _Light:
     def error(self, error: ErrorInfo | None, rules: ResultRules) -> ErrorInfo | None:
         if error is None:
             return None
-        details = self.keeper.entries(error.details, rules, ENTIRE)
+        details = self.entries(error.details, rules, ENTIRE)
         return error if details is error.details else structs.replace(error, details=details)
 
 
-def _differ(one: object, other: object) -> bool:
-    return one is not other
-
-
-def _begun(light: _Light, body: Any) -> dict[str, Any]:
+def _start_fields(context: _Externalization, body: Any) -> dict[str, Any]:
     return {
-        "workload": light.keeper.entries(body.workload, light.rules, light.needs.workload),
-        "ctx": light.keeper.entries(body.ctx, light.rules, light.needs.ctx),
+        "workload": context.entries(body.workload, context.rules, context.needs.workload),
+        "ctx": context.entries(body.ctx, context.rules, context.needs.ctx),
     }
 
 
-def _args(light: _Light, body: Any) -> dict[str, Any]:
-    return {"args": light.keeper.entries(body.args, light.rules, light.needs.args)}
+def _args_fields(context: _Externalization, body: Any) -> dict[str, Any]:
+    return {"args": context.entries(body.args, context.rules, context.needs.args)}
 
 
-def _task_started(light: _Light, body: of.TaskStarted) -> dict[str, Any]:
-    rules = light.of_task(body.task)
+def _task_started_fields(context: _Externalization, body: of.TaskStarted) -> dict[str, Any]:
+    rules = context.rules_of_task(body.task)
     if not isinstance(body.input, dict):
-        return {"input": light.keeper.value(body.input, rules)}
+        return {"input": context.value(body.input, rules)}
     args = body.input.get("args")
     if not isinstance(args, dict):
-        return {"input": light.keeper.entries(body.input, rules)}
-    rest = {key: value for key, value in body.input.items() if key != "args"}
-    lighter, own = light.keeper.entries(rest, rules), light.keeper.entries(args, rules)
-    unchanged = lighter is rest and own is args
-    return {"input": body.input if unchanged else {**lighter, "args": own}}
+        return {"input": context.entries(body.input, rules)}
+    other_inputs = {key: value for key, value in body.input.items() if key != "args"}
+    externalized, own = context.entries(other_inputs, rules), context.entries(args, rules)
+    unchanged = externalized is other_inputs and own is args
+    return {"input": body.input if unchanged else {**externalized, "args": own}}
 
 
-def _task_processed(light: _Light, body: of.TaskProcessed) -> dict[str, Any]:
-    rules = light.of_task(body.task)
+def _task_processed_fields(context: _Externalization, body: of.TaskProcessed) -> dict[str, Any]:
+    rules = context.rules_of_task(body.task)
     return {
-        "outcome": light.outcome(body.outcome, rules),
-        "patches": light.patches(body.patches, rules),
-        "prev": light.keeper.value(body.prev, rules),
-        "error": light.error(body.error, rules),
+        "outcome": context.outcome(body.outcome, rules),
+        "patches": context.patches(body.patches, rules),
+        "prev": context.value(body.prev, rules),
+        "error": context.error(body.error, rules),
     }
 
 
-def _loop_started(light: _Light, body: of.LoopStarted) -> dict[str, Any]:
+def _loop_started_fields(context: _Externalization, body: of.LoopStarted) -> dict[str, Any]:
     items = body.items
-    return {"items": light.keeper.chunked(items, light.rules) if isinstance(items, list) else items}
+    return {"items": context.items(items, context.rules) if isinstance(items, list) else items}
 
 
-def _iteration_completed(light: _Light, body: of.LoopIterationCompleted) -> dict[str, Any]:
+def _iteration_completed_fields(context: _Externalization, body: of.LoopIterationCompleted) -> dict[str, Any]:
     return {
-        "result": light.keeper.value(body.result, light.rules, light.needs.result),
-        "error": light.error(body.error, light.rules),
-        "contributions": light.patches(body.contributions, light.rules),
+        "result": context.value(body.result, context.rules, context.needs.result),
+        "error": context.error(body.error, context.rules),
+        "contributions": context.patches(body.contributions, context.rules),
     }
 
 
-def _resumed(light: _Light, body: of.RunResumed) -> dict[str, Any]:
+def _resumed_fields(context: _Externalization, body: of.RunResumed) -> dict[str, Any]:
     payload = body.payload
     if body.reason == "child" and isinstance(payload, dict):
         # Which child ended and how is read without fetching anything, however small the limit is.
         heavy = {key: value for key, value in payload.items() if key not in ("execution_id", "status")}
-        lighter = light.keeper.entries(heavy, light.rules, ENTIRE)
-        return {"payload": payload if lighter is heavy else {**payload, **lighter}}
-    return {"payload": light.keeper.value(payload, light.rules, ENTIRE)}
+        externalized = context.entries(heavy, context.rules, ENTIRE)
+        return {"payload": payload if externalized is heavy else {**payload, **externalized}}
+    return {"payload": context.value(payload, context.rules, ENTIRE)}
 
 
-def _signal(light: _Light, body: of.SignalReceived) -> dict[str, Any]:
-    return {"payload": light.keeper.value(body.payload, light.rules, ENTIRE)}
+def _signal_fields(context: _Externalization, body: of.SignalReceived) -> dict[str, Any]:
+    return {"payload": context.value(body.payload, context.rules, ENTIRE)}
 
 
-def _ended(light: _Light, body: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {"patches": light.patches(body.patches, light.rules)}
+def _run_end_fields(context: _Externalization, body: Any) -> dict[str, Any]:
+    fields: dict[str, Any] = {"patches": context.patches(body.patches, context.rules)}
     if isinstance(body, of.StepFailed):
-        found["error"] = light.error(body.error, light.rules)
+        fields["error"] = context.error(body.error, context.rules)
     else:
-        found["result"] = light.keeper.value(body.result, light.rules, light.needs.result)
-    return found
+        fields["result"] = context.value(body.result, context.rules, context.needs.result)
+    return fields
 
 
-def _patched(light: _Light, body: Any) -> dict[str, Any]:
-    return {"patches": light.patches(body.patches, light.rules)}
+def _patched_fields(context: _Externalization, body: Any) -> dict[str, Any]:
+    return {"patches": context.patches(body.patches, context.rules)}
 
 
-def _over(light: _Light, body: of.PlaybookProcessed) -> dict[str, Any]:
+def _execution_end_fields(context: _Externalization, body: of.PlaybookProcessed) -> dict[str, Any]:
     return {
-        "result": light.keeper.value(body.result, light.rules),
-        "error": light.error(body.error, light.rules),
+        "result": context.value(body.result, context.rules),
+        "error": context.error(body.error, context.rules),
     }
 
 
-_LIGHTENERS: dict[type, Callable[[_Light, Any], dict[str, Any]]] = {
-    of.PlaybookExecutionRequested: _begun,
-    of.WorkflowStarted: _begun,
-    of.PlaybookProcessed: _over,
-    of.TokenEnqueued: _args,
-    of.StepScheduled: _args,
-    of.TaskStarted: _task_started,
-    of.TaskProcessed: _task_processed,
-    of.LoopStarted: _loop_started,
-    of.LoopIterationCompleted: _iteration_completed,
-    of.RunResumed: _resumed,
-    of.StepDone: _ended,
-    of.StepFailed: _ended,
-    of.LoopDone: _ended,
-    of.NextEvaluated: _patched,
-    of.CtxPatched: _patched,
-    of.SignalReceived: _signal,
+_EXTERNALIZERS: dict[type, Callable[[_Externalization, Any], dict[str, Any]]] = {
+    of.PlaybookExecutionRequested: _start_fields,
+    of.WorkflowStarted: _start_fields,
+    of.PlaybookProcessed: _execution_end_fields,
+    of.TokenEnqueued: _args_fields,
+    of.StepScheduled: _args_fields,
+    of.TaskStarted: _task_started_fields,
+    of.TaskProcessed: _task_processed_fields,
+    of.LoopStarted: _loop_started_fields,
+    of.LoopIterationCompleted: _iteration_completed_fields,
+    of.RunResumed: _resumed_fields,
+    of.StepDone: _run_end_fields,
+    of.StepFailed: _run_end_fields,
+    of.LoopDone: _run_end_fields,
+    of.NextEvaluated: _patched_fields,
+    of.CtxPatched: _patched_fields,
+    of.SignalReceived: _signal_fields,
 }

@@ -16,7 +16,7 @@ LIMITS_IN_CHUNK = 4
 
 
 def add_chunk(
-    run: RunState, body: LoopIterationCompleted, size: int, ledger: PendingBlobs
+    run: RunState, body: LoopIterationCompleted, size: int, pending: PendingBlobs
 ) -> tuple[LoopIterationCompleted, list[Blob]]:
     """The end of an iteration; with a chunk if it is time to store what the loop holds.
 
@@ -26,22 +26,23 @@ def add_chunk(
     loop = run.loop
     if loop is None:
         return body, []
+    # Remembered beside the state: to count a loop's results anew for each iteration would be quadratic.
     try:
-        held = ledger.loop_bytes[run.id]
+        bytes_held = pending.loop_bytes[run.id]
     except KeyError:
-        held = sum(len(encode_value(result)) for result in loop.results)
-    ledger.loop_bytes[run.id] = held + size
+        bytes_held = sum(len(encode_value(result)) for result in loop.results)
+    pending.loop_bytes[run.id] = bytes_held + size
     most = run.step.rules.limit * LIMITS_IN_CHUNK
-    if held + size <= most:
+    if bytes_held + size <= most:
         return body, []
     chunked, blobs = force_chunk(run, body)
     if chunked.chunk is None:
         return body, []
     if chunked.chunk["size"] * 2 <= most:
         # The estimate was too high. What waits behind a gap is counted when the gap is closed.
-        ledger.loop_bytes[run.id] = chunked.chunk["size"]
+        pending.loop_bytes[run.id] = chunked.chunk["size"]
         return body, []
-    ledger.loop_bytes[run.id] = 0
+    pending.loop_bytes[run.id] = 0
     return chunked, blobs
 
 
@@ -56,11 +57,11 @@ def force_chunk(run: RunState, body: LoopIterationCompleted) -> tuple[LoopIterat
     results = loop.results[: end - loop.base]
     results += [None] * (end - loop.base - len(results))
     results[body.index - loop.base] = body.result
-    keeper = ReferenceBuilder(run.inputs.execution_id, NOTHING)
-    chunk = keeper.chunk(results, loop.base, run.step.rules)
-    if selected := _selected(run, results, loop.base):
+    builder = ReferenceBuilder(run.inputs.execution_id, NOTHING)
+    chunk = builder.store_chunk(results, loop.base, run.step.rules)
+    if selected := _select(run, results, loop.base):
         chunk["selected"] = selected
-    return structs.replace(body, chunk=chunk), list(keeper.blobs.values())
+    return structs.replace(body, chunk=chunk), list(builder.blobs.values())
 
 
 def _low_after(loop: LoopState, index: int) -> int:
@@ -71,14 +72,14 @@ def _low_after(loop: LoopState, index: int) -> int:
     return low
 
 
-def add_manifest(run: RunState, body: LoopDone, ledger: PendingBlobs) -> tuple[LoopDone, list[Blob]]:
+def add_manifest(run: RunState, body: LoopDone, pending: PendingBlobs) -> tuple[LoopDone, list[Blob]]:
     """The end of a loop, with a manifest of its results if they are many.
 
     Up to here `body.result` ends with the results that no chunk holds; a worker that never heard of the
     chunks sends them all.
     """
     loop, rules = run.loop, run.step.rules
-    ledger.loop_bytes.pop(run.id, None)
+    pending.loop_bytes.pop(run.id, None)
     if loop is None or not isinstance(body.result, list):
         return body, []
     data = b""
@@ -87,38 +88,38 @@ def add_manifest(run: RunState, body: LoopDone, ledger: PendingBlobs) -> tuple[L
         data = encode_value(results)
         if len(data) <= rules.limit:
             return body, []
-    keeper = ReferenceBuilder(run.inputs.execution_id, NOTHING)
+    builder = ReferenceBuilder(run.inputs.execution_id, NOTHING)
     chunks: list[dict[str, Any]] = list(loop.chunks)
     if results:
-        chunks.append(keeper.chunk(results, loop.base, rules))
+        chunks.append(builder.store_chunk(results, loop.base, rules))
         data = data or encode_value(results[:100])
-    plain = [{name: value for name, value in each.items() if name != "selected"} for each in chunks]
-    found = {**manifest(plain, value_preview(data, rules.preview)), **rules.reference_fields}
-    pieces = [each.get("selected", {}) for each in chunks]
-    if gathered := _gathered(run, [*pieces, _selected(run, results, loop.base)]):
-        found |= {"extracted": keeper.selected(gathered, rules), "selected": list(gathered)}
-    return structs.replace(body, result=found), list(keeper.blobs.values())
+    plain = [{name: value for name, value in chunk.items() if name != "selected"} for chunk in chunks]
+    result = {**manifest(plain, value_preview(data, rules.preview)), **rules.reference_fields}
+    pieces = [chunk.get("selected", {}) for chunk in chunks]
+    if gathered := _gather_selected(run, [*pieces, _select(run, results, loop.base)]):
+        result |= {"extracted": builder.externalize_selected(gathered, rules), "selected": list(gathered)}
+    return structs.replace(body, result=result), list(builder.blobs.values())
 
 
-def _selected(run: RunState, results: list[Any], start: int) -> dict[str, list[Any]]:
+def _select(run: RunState, results: list[Any], start: int) -> dict[str, list[Any]]:
     """What `spec.result.select` finds in these results, by name."""
     if not run.step.selections or run.loop is None:
         return {}
     # Of a result that is itself stored, what was kept at hand.
-    at_hand = [each.get("extracted", {}) if is_reference(each) else each for each in results]
+    at_hand = [result.get("extracted", {}) if is_reference(result) else result for result in results]
     return {
-        each.name: found
-        for each in run.step.selections
-        if (found := each.find_in_chunk(at_hand, start, run.loop.total))
+        selection.name: values
+        for selection in run.step.selections
+        if (values := selection.find_in_chunk(at_hand, start, run.loop.total))
     }
 
 
-def _gathered(run: RunState, pieces: list[dict[str, list[Any]]]) -> dict[str, Any]:
+def _gather_selected(run: RunState, pieces: list[dict[str, list[Any]]]) -> dict[str, Any]:
     """What was found in all parts of the list."""
-    found: dict[str, Any] = {}
-    for each in run.step.selections:
-        values = [value for piece in pieces for value in piece.get(each.name, ())]
-        if each.singular and not values:
+    gathered: dict[str, Any] = {}
+    for selection in run.step.selections:
+        values = [value for piece in pieces for value in piece.get(selection.name, ())]
+        if selection.singular and not values:
             continue
-        found[each.name] = values[0] if each.singular else values
-    return found
+        gathered[selection.name] = values[0] if selection.singular else values
+    return gathered

@@ -32,41 +32,45 @@ class ReferenceBuilder:
         self.execution_id = execution_id
         self.everything = everything
         self.blobs: dict[str, Blob] = {}
-        self._known: dict[tuple[int, int, int], tuple[Any, Any]] = {}
+        # By identity: a result often stands in a body twice or thrice, as outcome, patch and `_prev`. It is
+        # encoded and stored once, and not compared with others, which could be as large.
+        self._built: dict[tuple[int, int, int], tuple[Any, Any]] = {}
 
-    def value(self, value: Any, rules: ResultRules, need: Need = NOTHING) -> Any:
+    def externalize_value(self, value: Any, rules: ResultRules, need: Need = NOTHING) -> Any:
         """The value itself if it is small, else what stands for it."""
         if not isinstance(value, str | dict | list):
             return value
         if type(value) is dict and MARKER in value:
-            return self._shortened(value, rules) if "tail" in value else value
-        place = (id(value), id(need), id(rules.select))
-        if (known := self._known.get(place)) is not None:
-            return known[1]
+            return self._shorten_tail(value, rules) if "tail" in value else value
+        identity = (id(value), id(need), id(rules.select))
+        if (built := self._built.get(identity)) is not None:
+            return built[1]
         data = encode_value(value)
-        found = value
+        inline = value
         if len(data) > max(rules.limit, SMALLEST):
-            found = self._reference(value, data, rules, need)
-        self._known[place] = (value, found)  # the value is kept so that its id stays its own
-        return found
+            inline = self._reference(value, data, rules, need)
+        self._built[identity] = (value, inline)  # the value is kept so that its id stays its own
+        return inline
 
-    def entries(self, values: dict[str, Any], rules: ResultRules, need: Need = NOTHING) -> dict[str, Any]:
+    def externalize_entries(
+        self, values: dict[str, Any], rules: ResultRules, need: Need = NOTHING
+    ) -> dict[str, Any]:
         """A mapping whose values are kept each for itself."""
-        found = {key: self.value(value, rules, need.at((key,))) for key, value in values.items()}
-        return found if any(found[key] is not values[key] for key in values) else values
+        inline = {key: self.externalize_value(value, rules, need.at((key,))) for key, value in values.items()}
+        return inline if any(inline[key] is not values[key] for key in values) else values
 
-    def store(self, data: bytes, rules: ResultRules) -> str:
+    def store_bytes(self, data: bytes, rules: ResultRules) -> str:
         """The key of these bytes."""
         blob = blob_of(self.execution_id, data, rules)
         self.blobs[blob.key] = blob
         return blob.key
 
-    def chunk(self, values: Sequence[Any], start: int, rules: ResultRules) -> dict[str, Any]:
+    def store_chunk(self, values: Sequence[Any], start: int, rules: ResultRules) -> dict[str, Any]:
         """The elements of a list from `start` on, stored as one."""
         data = encode_value(list(values))
-        return list_chunk(self.store(data, rules), start, start + len(values), len(data))
+        return list_chunk(self.store_bytes(data, rules), start, start + len(values), len(data))
 
-    def chunked(self, values: list[Any], rules: ResultRules) -> Any:
+    def externalize_list(self, values: list[Any], rules: ResultRules) -> Any:
         """A list in chunks that are no larger than the limit, but for one large element alone."""
         pieces = [encode_value(value) for value in values]
         limit = max(rules.limit, SMALLEST)
@@ -76,32 +80,32 @@ class ReferenceBuilder:
         start = size = 0
         for position, piece in enumerate(pieces):
             if position > start and size + len(piece) > limit:
-                chunks.append(self._joined(pieces, start, position, rules))
+                chunks.append(self._store_joined(pieces, start, position, rules))
                 start, size = position, 0
             size += len(piece) + 1
-        chunks.append(self._joined(pieces, start, len(pieces), rules))
-        found = manifest(chunks, value_preview(b"[" + b",".join(pieces[:100]), rules.preview))
-        return {**found, **rules.reference_fields}
+        chunks.append(self._store_joined(pieces, start, len(pieces), rules))
+        reference = manifest(chunks, value_preview(b"[" + b",".join(pieces[:100]), rules.preview))
+        return {**reference, **rules.reference_fields}
 
-    def _shortened(self, found: dict[str, Any], rules: ResultRules) -> dict[str, Any]:
+    def _shorten_tail(self, reference: dict[str, Any], rules: ResultRules) -> dict[str, Any]:
         """A manifest whose tail, if it has grown long, is one more chunk."""
-        tail = found["tail"]
+        tail = reference["tail"]
         if len(encode_value(tail)) <= max(rules.limit, SMALLEST):
-            return found
-        chunks = found["chunks"]
-        last = self.chunk(tail, chunks[-1]["to"] if chunks else 0, rules)
-        return {**manifest([*chunks, last], found["preview"]), **rules.reference_fields}
+            return reference
+        chunks = reference["chunks"]
+        last = self.store_chunk(tail, chunks[-1]["to"] if chunks else 0, rules)
+        return {**manifest([*chunks, last], reference["preview"]), **rules.reference_fields}
 
-    def _joined(self, pieces: list[bytes], start: int, end: int, rules: ResultRules) -> dict[str, Any]:
+    def _store_joined(self, pieces: list[bytes], start: int, end: int, rules: ResultRules) -> dict[str, Any]:
         data = b"[" + b",".join(pieces[start:end]) + b"]"
-        return list_chunk(self.store(data, rules), start, end, len(data))
+        return list_chunk(self.store_bytes(data, rules), start, end, len(data))
 
     def _reference(self, value: Any, data: bytes, rules: ResultRules, need: Need) -> dict[str, Any]:
-        key = self.store(data, rules)
+        key = self.store_bytes(data, rules)
         room = _Room(INLINE_MAX_BYTES)
-        selected = self._selected(rules.selected(value), rules, room)
+        selected = self._fit_selected(rules.selected(value), rules, room)
         extracted, absent = self._parts(value, key, (), need, room)
-        found = value_reference(
+        reference = value_reference(
             key,
             value,
             size=len(data),
@@ -111,21 +115,21 @@ class ReferenceBuilder:
             holds_secrets=SECRET_MARKER_BYTES in data,
         )
         if names := [name for name in selected if name not in extracted]:
-            found["selected"] = names
-        return {**found, **rules.reference_fields}
+            reference["selected"] = names
+        return {**reference, **rules.reference_fields}
 
-    def selected(self, values: Mapping[str, Any], rules: ResultRules) -> dict[str, Any]:
+    def externalize_selected(self, values: Mapping[str, Any], rules: ResultRules) -> dict[str, Any]:
         """What `spec.result.select` found; what there is no room for is stored by itself."""
-        return self._selected(values, rules, _Room(INLINE_MAX_BYTES))
+        return self._fit_selected(values, rules, _Room(INLINE_MAX_BYTES))
 
-    def _selected(self, values: Mapping[str, Any], rules: ResultRules, room: "_Room") -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        apart = rules._replace(select=(), preview=0)
+    def _fit_selected(self, values: Mapping[str, Any], rules: ResultRules, room: "_Room") -> dict[str, Any]:
+        selected: dict[str, Any] = {}
+        apart = rules._replace(select=(), preview=0)  # of a part nothing more is selected or shown
         for name, value in values.items():
             data = encode_value(value)
             fits = is_reference(value) or room.take(len(data))
-            found[name] = value if fits else self._reference(value, data, apart, NOTHING)
-        return found
+            selected[name] = value if fits else self._reference(value, data, apart, NOTHING)
+        return selected
 
     def _parts(
         self, value: Any, key: str, path: tuple[str, ...], need: Need, room: "_Room"
@@ -139,17 +143,17 @@ class ReferenceBuilder:
             if name not in value:
                 absent.append(name)
                 continue
-            found = self._part(value[name], key, (*path, name), below, room)
-            if found is not _NO_ROOM:
-                extracted[name] = found
+            part = self._part(value[name], key, (*path, name), below, room)
+            if part is not _NO_ROOM:
+                extracted[name] = part
         return extracted, absent
 
     def _below(self, need: Need) -> list[tuple[str, Need]]:
         below = dict(need.below)
         if need.entire:
             # What is handed on is read under other names, too.
-            for name, other in self.everything.below.items():
-                below[name] = below[name].joined(other) if name in below else other
+            for name, wanted in self.everything.below.items():
+                below[name] = below[name].union(wanted) if name in below else wanted
         return list(below.items())
 
     def _part(self, value: Any, key: str, path: tuple[str, ...], need: Need, room: "_Room") -> Any:

@@ -1,6 +1,8 @@
 """From references back to whole values."""
 
+from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Mapping
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from noetl.expr import write_at_path
@@ -39,15 +41,17 @@ def with_needed_values(work: Callable[[Fetched], T], fetched: Fetched, first: tu
 
     So what is only handed on stays a reference. `first` are those it is known to need. Raises Unfetched.
     """
+    # Whoever asks may have more at hand than the next one who asks; what is read must not depend on that,
+    # or a worker that remembers values and `verify` would come to different events.
     needed = {key: fetched[key] for key in first if key in fetched}
     while True:
         try:
             return work(needed)
         except Unfetched as error:
-            more = {key: fetched[key] for key in error.keys if key in fetched}
-            if len(more) < len(error.keys) or more.keys() <= needed.keys():
+            wanted = {key: fetched[key] for key in error.keys if key in fetched}
+            if len(wanted) < len(error.keys) or wanted.keys() <= needed.keys():
                 raise
-            needed = {**needed, **more}
+            needed = {**needed, **wanted}
 
 
 def referenced_value(reference: dict[str, Any], fetched: Fetched) -> Any:
@@ -77,14 +81,7 @@ def element_at(items: Any, index: int) -> Any:
     chunks = items["chunks"]
     if not chunks or index >= chunks[-1]["to"]:
         return items["tail"][index - (chunks[-1]["to"] if chunks else 0)]
-    low, high = 0, len(chunks)
-    while low < high:
-        middle = (low + high) // 2
-        if chunks[middle]["to"] <= index:
-            low = middle + 1
-        else:
-            high = middle
-    chunk = chunks[low]
+    chunk = chunks[bisect_right(chunks, index, key=itemgetter("to"))]
     return part_reference(chunk["key"], (index - chunk["from"],))
 
 
@@ -110,12 +107,12 @@ def substitute_fetched(value: Any, fetched: Fetched, used: set[str]) -> Any:
 
 def missing_keys(value: Any, fetched: Fetched) -> set[str]:
     """The keys that are needed to have this value whole, and were not fetched."""
-    return {key for found in references_in(value) for key in stored_keys(found) if key not in fetched}
+    return {key for reference in references_in(value) for key in stored_keys(reference) if key not in fetched}
 
 
 def secret_keys_in(value: Any) -> set[str]:
-    """The keys of the secrets that are needed to have this value whole. Raises Lost."""
-    return {key for found in secrets_in(value) for key in secret_keys(found)}
+    """The keys of the secrets that are needed to have this value whole. Raises SecretLost."""
+    return {key for secret in secrets_in(value) for key in secret_keys(secret)}
 
 
 async def resolve_references(
@@ -131,9 +128,9 @@ async def resolve_references(
         for key in sorted(missing):
             fetched[key] = decode_value_or_table(await get(key))
         value = _without_tables(substitute_fetched(value, fetched, set()), largest_table)
-        fetched = {}
-    whole: Json = unescape(value)
-    return whole
+        fetched = {}  # what is in its place is not needed again, and may be large
+    resolved: Json = unescape(value)
+    return resolved
 
 
 def _without_tables(value: Any, largest: int | None) -> Any:

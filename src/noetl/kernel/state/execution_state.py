@@ -6,7 +6,8 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct, field
 
 from noetl.kernel.plan import Plan, StepPlan
-from noetl.kernel.references import Blob, PendingBlobs
+from noetl.kernel.state.agenda import Agenda
+from noetl.kernel.state.blobs import Blob, PendingBlobs
 from noetl.kernel.state.ordered_set import OrderedSet
 from noetl.kernel.state.run_state import ExecutionInputs, RunState
 from noetl.kernel.state.variables import Variables
@@ -61,9 +62,8 @@ class UnhandledFailure(Struct, frozen=True):
 class ExecutionState(Struct):
     """Changed by `evolve` alone.
 
-    `agenda` names what must be decided next, in order: tokens `t…` to admit, runs `r…` to complete or
-    route, joins `j…` that are full, signals `s…` that somebody waits for. `occupied` has the bit of each
-    step that holds a token or a run, so what can still reach a join is one operation on numbers.
+    `occupied` has the bit of each step that holds a token or a run, so what can still reach a join is one
+    operation on numbers.
     """
 
     plan: Plan
@@ -78,16 +78,16 @@ class ExecutionState(Struct):
     forked_at: int = 0
     """The number of the last event that made it a fork."""
     ctx: Variables = field(default_factory=Variables)
-    agenda: OrderedSet = field(default_factory=OrderedSet)
+    agenda: Agenda = field(default_factory=Agenda)
     tokens: dict[str, Token] = {}
-    parked: OrderedSet = field(default_factory=OrderedSet)
+    parked: OrderedSet[str] = field(default_factory=OrderedSet)
     waiting: int = 0
     watchers: Watchers = {}
     joins: dict[int, JoinState] = {}
     occupancy: dict[int, Occupancy] = {}
     occupied: int = 0
     runs: dict[str, RunState] = {}
-    ready: OrderedSet = field(default_factory=OrderedSet)
+    ready: OrderedSet[str] = field(default_factory=OrderedSet)
     open_runs: int = 0
     scheduled: int = 0
     summaries: dict[str, StepSummary] = {}
@@ -129,6 +129,8 @@ class ExecutionState(Struct):
 
     def can_reach(self, number: int) -> bool:
         """Whether a token or run elsewhere may still bring a token to this step's join."""
+        # Its own step is looked at apart: tokens that stand at the join do not come to it any more, and a
+        # run of it brings a token only where the step is on a cycle.
         plan = self.plan.by_number[number]
         at = self.occupancy.get(number)
         if self.occupied & plan.above & ~plan.bit:

@@ -7,9 +7,10 @@ from noetl.events import bodies as of
 from noetl.events.bodies import EventBody, Patch
 from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
-from noetl.kernel.state import marking
-from noetl.kernel.state import run_fold as pipeline
+from noetl.kernel.state import marking, run_fold
+from noetl.kernel.state.agenda import AdmitToken, DeliverSignal, RouteRun
 from noetl.kernel.state.execution_state import ExecutionState, UnhandledFailure
+from noetl.kernel.state.run_fold import RUN_FOLDS, RunEnd
 from noetl.kernel.state.run_state import RunState, reducer_of
 from noetl.kernel.state.variables import Variables
 from noetl.kernel.state.watchers import watching_tokens
@@ -27,8 +28,8 @@ def evolve(state: ExecutionState, event: Event) -> None:
 def require_run(state: ExecutionState, run: str) -> RunState:
     try:
         return state.runs[run]
-    except KeyError:
-        raise WrongSequence(f"there is no open run {run}") from None
+    except KeyError as missing:
+        raise WrongSequence(f"there is no open run {run}") from missing
 
 
 def write_ctx(state: ExecutionState, patches: Iterable[Patch]) -> None:
@@ -38,10 +39,10 @@ def write_ctx(state: ExecutionState, patches: Iterable[Patch]) -> None:
             state.ctx.write(patch.path, patch.value)
             if state.watchers:
                 for token in watching_tokens(state.watchers, "ctx", patch.path):
-                    state.agenda.add(token)
+                    state.agenda.add(AdmitToken(token))
 
 
-def _requested(state: ExecutionState, body: of.PlaybookExecutionRequested, event: Event) -> None:
+def _fold_requested(state: ExecutionState, body: of.PlaybookExecutionRequested, event: Event) -> None:
     if state.status != "new":
         raise WrongSequence("the execution was requested already")
     state.status = "running"
@@ -49,23 +50,23 @@ def _requested(state: ExecutionState, body: of.PlaybookExecutionRequested, event
     state.inputs.trace_id = body.trace_id
 
 
-def _evaluated(state: ExecutionState, body: of.PlaybookRequestEvaluated, _: Event) -> None:
+def _fold_request_evaluated(state: ExecutionState, body: of.PlaybookRequestEvaluated, _: Event) -> None:
     if body.error is not None:
         state.status = "refused"
 
 
-def _started(state: ExecutionState, body: of.WorkflowStarted, event: Event) -> None:
+def _fold_workflow_started(state: ExecutionState, body: of.WorkflowStarted, event: Event) -> None:
     state.inputs.workload = body.workload
     state.ctx = Variables(dict(body.ctx))
     state.deadline = body.deadline
     state.timed_from = event.ts
 
 
-def _finished(state: ExecutionState, body: of.WorkflowFinished, _: Event) -> None:
+def _fold_workflow_finished(state: ExecutionState, body: of.WorkflowFinished, _: Event) -> None:
     state.finished = body.status
 
 
-def _processed(state: ExecutionState, body: of.PlaybookProcessed, event: Event) -> None:
+def _fold_playbook_processed(state: ExecutionState, body: of.PlaybookProcessed, event: Event) -> None:
     if state.over:
         raise WrongSequence("the execution is over already")
     state.status = body.status
@@ -74,19 +75,19 @@ def _processed(state: ExecutionState, body: of.PlaybookProcessed, event: Event) 
     state.ended_at = event.ts
 
 
-def _claimed(state: ExecutionState, body: of.TokenClaimed, event: Event) -> None:
+def _fold_token_claimed(state: ExecutionState, body: of.TokenClaimed, event: Event) -> None:
     run = require_run(state, body.run)
     if run.phase != "ready":
         raise WrongSequence(f"{run.id} is {run.phase} and cannot be claimed")
     state.ready.discard(run.id)
-    pipeline.claim_run(run, event.seq)
+    run_fold.claim_run(run, event.seq)
 
 
-def _lease_expired(state: ExecutionState, body: of.LeaseExpired, _: Event) -> None:
+def _fold_lease_expired(state: ExecutionState, body: of.LeaseExpired, _: Event) -> None:
     run = require_run(state, body.run)
     if run.fence != body.fence:
         raise WrongSequence(f"{run.id} is not owned under fence {body.fence}")
-    pipeline.release_run(run)
+    run_fold.release_run(run)
     _offer(state, run)
 
 
@@ -97,24 +98,24 @@ def _offer(state: ExecutionState, run: RunState) -> None:
         state.ready.discard(run.id)
 
 
-def _pipeline(state: ExecutionState, body: Any, _: Event) -> None:
+def _fold_run_event(state: ExecutionState, body: Any, _: Event) -> None:
     run = require_run(state, body.run)
     if run.phase != "claimed":
         raise WrongSequence(f"{run.id} is {run.phase}, so nothing can happen in it")
-    pipeline.evolve_run(run, body)
+    run_fold.evolve_run(run, body)
     if run.phase != "claimed":
         state.summaries[run.step.name].status = "waiting"
 
 
-def _task_processed(state: ExecutionState, body: of.TaskProcessed, event: Event) -> None:
-    _pipeline(state, body, event)
+def _fold_task_processed(state: ExecutionState, body: of.TaskProcessed, event: Event) -> None:
+    _fold_run_event(state, body, event)
     if body.patches:
         run = state.runs[body.run]
         write_ctx(state, (patch for patch in body.patches if not reducer_of(run, patch)))
 
 
-def _suspended(state: ExecutionState, body: of.RunSuspended, event: Event) -> None:
-    _pipeline(state, body, event)
+def _fold_run_suspended(state: ExecutionState, body: of.RunSuspended, event: Event) -> None:
+    _fold_run_event(state, body, event)
     if body.signal:
         state.listeners.setdefault(body.signal, []).append(f"{body.run}/{body.iteration}")
         _match_signal(state, body.signal)
@@ -122,16 +123,16 @@ def _suspended(state: ExecutionState, body: of.RunSuspended, event: Event) -> No
 
 def _match_signal(state: ExecutionState, signal: str) -> None:
     if state.signals.get(signal) and state.listeners.get(signal):
-        state.agenda.add(f"s{signal}")
+        state.agenda.add(DeliverSignal(signal))
     else:
-        state.agenda.discard(f"s{signal}")
+        state.agenda.discard(DeliverSignal(signal))
 
 
-def _resumed(state: ExecutionState, body: of.RunResumed, _: Event) -> None:
+def _fold_run_resumed(state: ExecutionState, body: of.RunResumed, _: Event) -> None:
     run = require_run(state, body.run)
     frame = run.frames.get(body.iteration)
     signal = frame.suspension.signal if frame is not None and frame.suspension is not None else ""
-    pipeline.evolve_run(run, body)
+    run_fold.evolve_run(run, body)
     if signal and body.reason in ("signal", "timeout"):
         listeners = state.listeners[signal]
         listeners.remove(f"{body.run}/{body.iteration}")
@@ -148,28 +149,26 @@ def _resumed(state: ExecutionState, body: of.RunResumed, _: Event) -> None:
     _offer(state, run)
 
 
-def _step_done(state: ExecutionState, body: of.StepDone, event: Event) -> None:
+def _fold_step_done(state: ExecutionState, body: of.StepDone, event: Event) -> None:
     run = require_run(state, body.run)
     run.event, run.result = "step.done", body.result
-    _ended(state, run, body, event)
+    _end_run(state, run, body, event)
 
 
-def _loop_done(state: ExecutionState, body: of.LoopDone, event: Event) -> None:
+def _fold_loop_done(state: ExecutionState, body: of.LoopDone, event: Event) -> None:
     run = require_run(state, body.run)
     run.event, run.result = "loop.done", body.result
-    _ended(state, run, body, event)
+    _end_run(state, run, body, event)
 
 
-def _step_failed(state: ExecutionState, body: of.StepFailed, event: Event) -> None:
+def _fold_step_failed(state: ExecutionState, body: of.StepFailed, event: Event) -> None:
     run = require_run(state, body.run)
     run.event, run.error = "step.failed", body.error
     run.failed_task, run.failed_attempt = body.task, body.attempt
-    _ended(state, run, body, event)
+    _end_run(state, run, body, event)
 
 
-def _ended(
-    state: ExecutionState, run: RunState, body: of.StepDone | of.StepFailed | of.LoopDone, event: Event
-) -> None:
+def _end_run(state: ExecutionState, run: RunState, body: RunEnd, event: Event) -> None:
     if run.phase == "ended":
         raise WrongSequence(f"{run.id} has ended already")
     run.phase = "ended"
@@ -178,25 +177,27 @@ def _ended(
     run.ended_by, run.ended_seq, run.ended_at = body.source, event.seq, event.ts
     state.open_runs -= 1
     state.ready.discard(run.id)
-    state.agenda.discard(run.id)
+    routing = RouteRun(run.id)
+    state.agenda.discard(routing)
     if run.suspended:
         _forget_listeners(state, run)
     if body.patches:
-        _write_all(state, run, body.patches)
+        _write_run_end(state, run, body.patches)
     marking.summarise_run(state, run)
     if run.final or state.stopping:
         state.final = "done" if run.final else state.final
         if run.error is not None and run.error.kind != "cancelled":
-            _unhandled(state, run, run.error)
+            _add_unhandled_failure(state, run, run.error)
         marking.drop_run(state, run)
     elif run.step.arcs or state.plan.playbook.executor.no_next_is_error:
-        state.agenda.add(run.id)
+        # After the discard above, so that a run which the server itself ended queues up behind the others.
+        state.agenda.add(routing)
     else:
-        _branch_ended(state, run, handled=False)
+        _end_branch(state, run, handled=False)
         marking.drop_run(state, run)
 
 
-def _write_all(state: ExecutionState, run: RunState, patches: Iterable[Patch]) -> None:
+def _write_run_end(state: ExecutionState, run: RunState, patches: Iterable[Patch]) -> None:
     """The writes of a run that has ended: to its own scope, and to ctx."""
     for patch in patches:
         if patch.scope == "run":
@@ -214,15 +215,15 @@ def _forget_listeners(state: ExecutionState, run: RunState) -> None:
             _match_signal(state, signal)
 
 
-def _branch_ended(state: ExecutionState, run: RunState, *, handled: bool) -> None:
+def _end_branch(state: ExecutionState, run: RunState, *, handled: bool) -> None:
     if run.error is not None and not handled:
-        _unhandled(state, run, run.error)
+        _add_unhandled_failure(state, run, run.error)
     elif run.error is None and run.step.number >= state.ending:
         state.ending = run.step.number
         state.ending_result = run.result
 
 
-def _unhandled(state: ExecutionState, run: RunState, error: ErrorInfo) -> None:
+def _add_unhandled_failure(state: ExecutionState, run: RunState, error: ErrorInfo) -> None:
     details = {**error.details, "step": run.step.name}
     if run.failed_task:
         details |= {"task": run.failed_task, "attempt": run.failed_attempt}
@@ -237,28 +238,29 @@ def _unhandled(state: ExecutionState, run: RunState, error: ErrorInfo) -> None:
     run.unhandled = True
 
 
-def _next_evaluated(state: ExecutionState, body: of.NextEvaluated, _: Event) -> None:
+def _fold_next_evaluated(state: ExecutionState, body: of.NextEvaluated, _: Event) -> None:
     run = require_run(state, body.run)
-    if run.phase != "ended" or run.id not in state.agenda:
+    routing = RouteRun(run.id)
+    if run.phase != "ended" or routing not in state.agenda:
         raise WrongSequence(f"{run.id} has not ended, or was routed already")
-    state.agenda.discard(run.id)
+    state.agenda.discard(routing)
     if body.patches:
-        _write_all(state, run, body.patches)
+        _write_run_end(state, run, body.patches)
     if not body.selected:
         if body.error is None:
-            _branch_ended(state, run, handled=body.handled)
+            _end_branch(state, run, handled=body.handled)
         else:
-            _unhandled(state, run, run.error or body.error)
+            _add_unhandled_failure(state, run, run.error or body.error)
         marking.drop_run(state, run)
         return
     run.owed = len(body.selected)
     if not body.handled:
         error = run.error or body.error
         if error is not None:
-            _unhandled(state, run, error)
+            _add_unhandled_failure(state, run, error)
 
 
-def _ctx_patched(state: ExecutionState, body: of.CtxPatched, event: Event) -> None:
+def _fold_ctx_patched(state: ExecutionState, body: of.CtxPatched, event: Event) -> None:
     write_ctx(state, body.patches)
     if event.seq == state.forked_at + 1:
         # What a fork sets is there for all that has not begun, also for what was scheduled before.
@@ -267,35 +269,36 @@ def _ctx_patched(state: ExecutionState, body: of.CtxPatched, event: Event) -> No
                 run.ctx = state.ctx.pinned()
 
 
-def _signal_received(state: ExecutionState, body: of.SignalReceived, _: Event) -> None:
+def _fold_signal_received(state: ExecutionState, body: of.SignalReceived, _: Event) -> None:
     write_ctx(state, (Patch(scope="ctx", path=("signals", body.signal), value=body.payload),))
     state.signals.setdefault(body.signal, []).append(body.payload)
     _match_signal(state, body.signal)
 
 
-def _cancel_requested(state: ExecutionState, body: of.CancelRequested, _: Event) -> None:
+def _fold_cancel_requested(state: ExecutionState, body: of.CancelRequested, _: Event) -> None:
     state.stopping = "failed" if body.error is not None else "cancelled"
     state.stop_error = body.error
     state.paused = False
     state.status = "running"
     for run in [run for run in state.runs.values() if run.phase == "ended"]:
-        state.agenda.discard(run.id)
-        _branch_ended(state, run, handled=False)
+        state.agenda.discard(RouteRun(run.id))
+        _end_branch(state, run, handled=False)
         marking.drop_run(state, run)
 
 
-def _paused(state: ExecutionState, _: of.ExecutionPaused, __: Event) -> None:
+def _fold_execution_paused(state: ExecutionState, _: of.ExecutionPaused, __: Event) -> None:
     state.paused = True
     state.status = "paused"
 
 
-def _unpaused(state: ExecutionState, _: of.ExecutionResumed, __: Event) -> None:
+def _fold_execution_resumed(state: ExecutionState, _: of.ExecutionResumed, __: Event) -> None:
     state.paused = False
     state.status = "running"
 
 
-def _retried(state: ExecutionState, body: of.ExecutionRetried, event: Event) -> None:
+def _fold_execution_retried(state: ExecutionState, body: of.ExecutionRetried, event: Event) -> None:
     if state.deadline is not None:
+        # A retry has all of its time again.
         state.deadline += event.ts - state.timed_from
         state.timed_from = event.ts
     state.status, state.finished, state.error, state.result = "running", "", None, None
@@ -310,10 +313,10 @@ def _retried(state: ExecutionState, body: of.ExecutionRetried, event: Event) -> 
             run.began_at = event.ts
         marking.restore_run(state, run)
         if run.error is None:
-            state.agenda.add(run.id)
+            state.agenda.add(RouteRun(run.id))
             run.phase = "ended"
             continue
-        pipeline.reopen_run(run)
+        run_fold.reopen_run(run)
         state.open_runs += 1
         state.summaries[run.step.name].status = "running"
         if run.final:
@@ -321,45 +324,42 @@ def _retried(state: ExecutionState, body: of.ExecutionRetried, event: Event) -> 
         _offer(state, run)
 
 
-def _forked(state: ExecutionState, body: of.ExecutionForked, event: Event) -> None:
+def _fold_execution_forked(state: ExecutionState, body: of.ExecutionForked, event: Event) -> None:
     state.forked_at = event.seq
     if body.workload is not None:
         state.inputs.workload = body.workload
     for run in state.runs.values():
         if run.phase in ("claimed", "suspended"):
-            pipeline.fork_run(run)
+            run_fold.fork_run(run)
             _offer(state, run)
 
 
 _FOLDS: dict[type[EventBody], Callable[[ExecutionState, Any, Event], None]] = {
-    of.PlaybookExecutionRequested: _requested,
-    of.PlaybookRequestEvaluated: _evaluated,
-    of.WorkflowStarted: _started,
-    of.WorkflowFinished: _finished,
-    of.PlaybookProcessed: _processed,
+    of.PlaybookExecutionRequested: _fold_requested,
+    of.PlaybookRequestEvaluated: _fold_request_evaluated,
+    of.WorkflowStarted: _fold_workflow_started,
+    of.WorkflowFinished: _fold_workflow_finished,
+    of.PlaybookProcessed: _fold_playbook_processed,
     of.TokenEnqueued: marking.fold_token_enqueued,
     of.TokenParked: marking.fold_token_parked,
     of.TokenAdmitted: marking.fold_token_admitted,
     of.TokenDiscarded: marking.fold_token_discarded,
     of.StepScheduled: marking.fold_step_scheduled,
-    of.TokenClaimed: _claimed,
-    of.LeaseExpired: _lease_expired,
-    of.TaskStarted: _pipeline,
-    of.TaskProcessed: _task_processed,
-    of.LoopStarted: _pipeline,
-    of.LoopIterationStarted: _pipeline,
-    of.LoopIterationCompleted: _pipeline,
-    of.RunSuspended: _suspended,
-    of.RunResumed: _resumed,
-    of.StepDone: _step_done,
-    of.StepFailed: _step_failed,
-    of.LoopDone: _loop_done,
-    of.NextEvaluated: _next_evaluated,
-    of.CtxPatched: _ctx_patched,
-    of.SignalReceived: _signal_received,
-    of.CancelRequested: _cancel_requested,
-    of.ExecutionPaused: _paused,
-    of.ExecutionResumed: _unpaused,
-    of.ExecutionRetried: _retried,
-    of.ExecutionForked: _forked,
+    of.TokenClaimed: _fold_token_claimed,
+    of.LeaseExpired: _fold_lease_expired,
+    **dict.fromkeys(RUN_FOLDS, _fold_run_event),  # those that change more than the run stand below
+    of.TaskProcessed: _fold_task_processed,
+    of.RunSuspended: _fold_run_suspended,
+    of.RunResumed: _fold_run_resumed,
+    of.StepDone: _fold_step_done,
+    of.StepFailed: _fold_step_failed,
+    of.LoopDone: _fold_loop_done,
+    of.NextEvaluated: _fold_next_evaluated,
+    of.CtxPatched: _fold_ctx_patched,
+    of.SignalReceived: _fold_signal_received,
+    of.CancelRequested: _fold_cancel_requested,
+    of.ExecutionPaused: _fold_execution_paused,
+    of.ExecutionResumed: _fold_execution_resumed,
+    of.ExecutionRetried: _fold_execution_retried,
+    of.ExecutionForked: _fold_execution_forked,
 }

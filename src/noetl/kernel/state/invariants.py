@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import assert_never
 
 from noetl.events.event import Event
+from noetl.kernel.state.agenda import AdmitToken, DeliverSignal, FireJoin, RouteRun
 from noetl.kernel.state.execution_state import ExecutionState
 
 
@@ -26,11 +28,11 @@ def tokens_are_counted(state: ExecutionState) -> Iterator[str]:
         (joined if token.stage == "joined" else pending)[token.step] += 1
     runs = Counter(run.step.number for run in state.runs.values())
     for number in {*pending, *joined, *runs, *state.occupancy}:
-        here = state.occupancy.get(number)
-        found = (here.pending, here.joined, here.runs) if here else (0, 0, 0)
-        if min(found) < 0 or found != (pending[number], joined[number], runs[number]):
-            yield f"step {number} counts {found}"
-        if bool(state.occupied >> number & 1) != any(found):
+        occupancy = state.occupancy.get(number)
+        counts = (occupancy.pending, occupancy.joined, occupancy.runs) if occupancy else (0, 0, 0)
+        if min(counts) < 0 or counts != (pending[number], joined[number], runs[number]):
+            yield f"step {number} counts {counts}"
+        if bool(state.occupied >> number & 1) != any(counts):
             yield f"the bit of step {number} is wrong"
     if state.waiting != sum(token.stage == "waiting" for token in state.tokens.values()):
         yield "waiting tokens are miscounted"
@@ -42,15 +44,19 @@ def tokens_are_counted(state: ExecutionState) -> Iterator[str]:
 def agenda_is_answerable(state: ExecutionState) -> Iterator[str]:
     """What must be decided exists."""
     for item in state.agenda:
-        kind, name = item[0], item[1:]
-        known = (
-            (kind == "t" and item in state.tokens)
-            or (kind == "r" and item in state.runs)
-            or (kind == "j" and int(name) in state.joins)
-            or (kind == "s" and name in state.listeners and name in state.signals)
-        )
-        if not known:
-            yield f"the agenda names {item}, which is not there"
+        match item:
+            case AdmitToken(token):
+                answerable = token in state.tokens
+            case RouteRun(run):
+                answerable = run in state.runs
+            case FireJoin(step):
+                answerable = step in state.joins
+            case DeliverSignal(signal):
+                answerable = signal in state.listeners and signal in state.signals
+            case _:
+                assert_never(item)
+        if not answerable:
+            yield f"the agenda names {item.name}, which is not there"
 
 
 def runs_are_owned_once(state: ExecutionState) -> Iterator[str]:

@@ -5,38 +5,39 @@ from typing import Any
 from noetl.events import bodies as of
 from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
+from noetl.kernel.state.agenda import AdmitToken, FireJoin, RouteRun
 from noetl.kernel.state.execution_state import ExecutionState, JoinState, Occupancy, StepSummary, Token
 from noetl.kernel.state.run_state import RunState
 from noetl.kernel.state.watchers import unwatch, watch, watching_tokens
 
 
 def occupancy_at(state: ExecutionState, number: int) -> Occupancy:
-    found = state.occupancy.get(number)
-    if found is None:
-        found = state.occupancy[number] = Occupancy()
+    occupancy = state.occupancy.get(number)
+    if occupancy is None:
+        occupancy = state.occupancy[number] = Occupancy()
     state.occupied |= 1 << number
-    return found
+    return occupancy
 
 
 def settle_step(state: ExecutionState, number: int) -> None:
     """Something left this step: if it was the last, joins behind it may be complete."""
-    here = state.occupancy[number]
-    if not (here.pending or here.joined or here.runs):
+    occupancy = state.occupancy[number]
+    if not (occupancy.pending or occupancy.joined or occupancy.runs):
         del state.occupancy[number]
         state.occupied &= ~(1 << number)
-    for join in list(state.joins):
+    for join in list(state.joins):  # a join that is complete may leave
         plan = state.plan.by_number[join]
         if (plan.above >> number & 1 or join == number) and not state.can_reach(join):
-            _complete(state, join)
+            _complete_join(state, join)
 
 
-def _complete(state: ExecutionState, number: int) -> None:
+def _complete_join(state: ExecutionState, number: int) -> None:
     """Nothing else can come to this join."""
     waiting = state.joins[number]
     step = state.plan.by_number[number].step
     waiting.absorbing = waiting.absorbing and bool(waiting.arrivals)
     if step.join is not None and step.join.mode == "all" and waiting.arrivals:
-        state.agenda.add(f"j{number}")
+        state.agenda.add(FireJoin(number))
     elif not waiting.arrivals:
         del state.joins[number]
 
@@ -44,16 +45,17 @@ def _complete(state: ExecutionState, number: int) -> None:
 def require_token(state: ExecutionState, token: str) -> Token:
     try:
         return state.tokens[token]
-    except KeyError:
-        raise WrongSequence(f"there is no token {token}") from None
+    except KeyError as missing:
+        raise WrongSequence(f"there is no token {token}") from missing
 
 
 def fold_token_enqueued(state: ExecutionState, body: of.TokenEnqueued, event: Event) -> None:
     plan = state.plan.by_name[body.step]
     token = Token(f"t{event.seq}", plan.number, body.args)
     state.tokens[token.id] = token
+    # Counted before the run that sends it may leave: a join behind both must not look complete in between.
     occupancy_at(state, plan.number).pending += 1
-    state.agenda.add(token.id)
+    state.agenda.add(AdmitToken(token.id))
     if not body.run:
         return
     run = state.runs.get(body.run)
@@ -70,7 +72,7 @@ def fold_token_enqueued(state: ExecutionState, body: of.TokenEnqueued, event: Ev
 def fold_token_parked(state: ExecutionState, body: of.TokenParked, _: Event) -> None:
     token = require_token(state, body.token)
     plan = state.step_of(token)
-    state.agenda.discard(token.id)
+    state.agenda.discard(AdmitToken(token.id))
     token.deadline = body.deadline
     if token.stage != "enqueued":
         return
@@ -90,8 +92,8 @@ def fold_token_admitted(state: ExecutionState, body: of.TokenAdmitted, _: Event)
     plan = state.step_of(token)
     _leave(state, token)
     token.stage = "joined"
-    here = occupancy_at(state, plan.number)
-    here.joined += 1
+    occupancy = occupancy_at(state, plan.number)
+    occupancy.joined += 1
     join = state.joins.setdefault(plan.number, JoinState())
     join.arrivals.append(token.id)
     policy = plan.step.join
@@ -103,23 +105,21 @@ def fold_token_admitted(state: ExecutionState, body: of.TokenAdmitted, _: Event)
         ready = not join.absorbing
     else:
         ready = not state.can_reach(plan.number)
+    # A join that absorbs is on the agenda, too: it discards what has come late.
     if ready or (policy.mode == "any" and join.absorbing):
-        state.agenda.add(f"j{plan.number}")
+        state.agenda.add(FireJoin(plan.number))
 
 
 def _leave(state: ExecutionState, token: Token) -> None:
     """The token is no longer on its way in, or no longer at its join."""
-    here = occupancy_at(state, token.step)
-    state.agenda.discard(token.id)
+    occupancy = occupancy_at(state, token.step)
+    state.agenda.discard(AdmitToken(token.id))
     if token.stage == "joined":
-        here.joined -= 1
+        occupancy.joined -= 1
         join = state.joins[token.step]
-        if join.arrivals and join.arrivals[0] == token.id:
-            join.arrivals.pop(0)
-        else:
-            join.arrivals.remove(token.id)
+        join.arrivals.remove(token.id)
         return
-    here.pending -= 1
+    occupancy.pending -= 1
     if token.stage != "enqueued":
         state.waiting -= token.stage == "waiting"
         state.parked.discard(token.id)
@@ -149,9 +149,9 @@ def _recheck_join(state: ExecutionState, number: int) -> None:
         return
     due = len(join.arrivals) >= (policy.count or 1) if policy.mode == "count" else bool(join.arrivals)
     if policy.mode != "all" and due:
-        state.agenda.add(f"j{number}")
+        state.agenda.add(FireJoin(number))
     elif not due:
-        state.agenda.discard(f"j{number}")
+        state.agenda.discard(FireJoin(number))
         if not join.absorbing and not join.arrivals:
             del state.joins[number]
 
@@ -172,12 +172,13 @@ def fold_step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Ev
         token=body.tokens[0] if body.tokens else "",
     )
     if plan.step.join is not None:
-        run.joined = [_joined(state, token) for token in tokens]
+        run.joined = [joined_entry(state, token) for token in tokens]
     if plan.passes and tokens:
+        # Of several branches the last in the document, as with the result of the execution.
         run.inherited = max(tokens, key=lambda token: token.source).inherited
     state.runs[run.id] = run
-    here = occupancy_at(state, plan.number)
-    here.runs += 1
+    occupancy = occupancy_at(state, plan.number)
+    occupancy.runs += 1  # before its tokens leave: joins behind this step must not look complete
     for token in tokens:
         _leave(state, token)
         del state.tokens[token.id]
@@ -194,12 +195,13 @@ def fold_step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Ev
     if body.final:
         state.final = "running"
     if plan.routes_only:
-        state.agenda.add(run.id)
+        state.agenda.add(RouteRun(run.id))
     else:
         state.ready.add(run.id)
 
 
-def _joined(state: ExecutionState, token: Token) -> dict[str, Any]:
+def joined_entry(state: ExecutionState, token: Token) -> dict[str, Any]:
+    """What `joined` says of a token."""
     step = state.plan.by_number[token.source].name if token.source >= 0 else None
     return {"step": step, "args": token.args}
 
@@ -221,7 +223,7 @@ def summarise_run(state: ExecutionState, run: RunState) -> None:
         }
     if state.watchers:
         for token in watching_tokens(state.watchers, "steps", (name,)):
-            state.agenda.add(token)
+            state.agenda.add(AdmitToken(token))
 
 
 def drop_run(state: ExecutionState, run: RunState) -> None:
@@ -229,8 +231,8 @@ def drop_run(state: ExecutionState, run: RunState) -> None:
     del state.runs[run.id]
     if run.unhandled:
         state.failed_runs[run.id] = run
-    here = state.occupancy[run.step.number]
-    here.runs -= 1
+    occupancy = state.occupancy[run.step.number]
+    occupancy.runs -= 1
     settle_step(state, run.step.number)
 
 

@@ -1,12 +1,14 @@
-"""An ordered set of names: first in, first out, and any of them can leave."""
+"""A set that keeps its order: first in, first out, and any entry can leave."""
 
 from collections import OrderedDict
-from collections.abc import Iterable
-from typing import Self
+from collections.abc import Hashable, Iterable
+from typing import Self, TypeVar
+
+Entry = TypeVar("Entry", bound=Hashable)
 
 
-class OrderedSet(OrderedDict[str, None]):
-    """Everything is O(1). Adding what is there keeps its place.
+class OrderedSet(OrderedDict[Entry, None]):
+    """Everything is O(1). Adding what is there keeps its turn.
 
     A plain dict would do but for its front: after many removals, finding the first entry is linear.
     """
@@ -14,18 +16,18 @@ class OrderedSet(OrderedDict[str, None]):
     __slots__ = ()
 
     @classmethod
-    def of(cls, entries: Iterable[str]) -> Self:
+    def of(cls, entries: Iterable[Entry]) -> Self:
         return cls((entry, None) for entry in entries)
 
-    add = OrderedDict.setdefault
+    add = OrderedDict.setdefault  # the method of C itself: a Python one around it would cost as much again
 
-    def discard(self, entry: str) -> None:
+    def discard(self, entry: Entry) -> None:
         self.pop(entry, None)
 
     @property
-    def first(self) -> str:
+    def first(self) -> Entry:
         """The entry that has been here longest. Raises StopIteration if there is none."""
         return next(iter(self))
 
     def __repr__(self) -> str:
-        return f"Queue.of({list(self)!r})"
+        return f"{type(self).__name__}.of({list(self)!r})"

@@ -15,7 +15,7 @@ def combine(reducer: str, base: Any, contributions: Sequence[Any]) -> Any:
     """
     if not contributions:
         return base
-    for value in _looked_at(reducer, base, contributions):
+    for value in _values_read(reducer, base, contributions):
         if is_reference(value):
             raise ReferenceUnresolved(value, f"what the reducer `{reducer}` combines")
     try:
@@ -24,7 +24,7 @@ def combine(reducer: str, base: Any, contributions: Sequence[Any]) -> Any:
         raise ExpressionError(f"the reducer `{reducer}` cannot combine these values: {error}") from None
 
 
-def _looked_at(reducer: str, base: Any, contributions: Sequence[Any]) -> Sequence[Any]:
+def _values_read(reducer: str, base: Any, contributions: Sequence[Any]) -> Sequence[Any]:
     """The values that the reducer must know; others it only puts somewhere."""
     if reducer in ("count", "first", "last"):
         return ()
@@ -60,7 +60,7 @@ def _max(base: Any, contributions: Sequence[Any]) -> Any:
 
 def _append(base: Any, contributions: Sequence[Any]) -> Any:
     if is_reference(base):
-        return _appended(base, contributions)
+        return _append_to_reference(base, contributions)
     return [*_list(base), *contributions]
 
 
@@ -68,14 +68,14 @@ def _concat(base: Any, contributions: Sequence[Any]) -> Any:
     if isinstance(base, str) or (base is None and all(isinstance(value, str) for value in contributions)):
         return "".join((base or "", *contributions))
     items = [item for value in contributions for item in _list(value)]
-    return _appended(base, items) if is_reference(base) else [*_list(base), *items]
+    return _append_to_reference(base, items) if is_reference(base) else [*_list(base), *items]
 
 
-def _appended(base: dict[str, Any], items: Sequence[Any]) -> dict[str, Any]:
-    found = append_to_list(base, items)
-    if found is None:
+def _append_to_reference(base: dict[str, Any], items: Sequence[Any]) -> dict[str, Any]:
+    extended = append_to_list(base, items)
+    if extended is None:
         raise ReferenceUnresolved(base, "what the reducer combines")
-    return found
+    return extended
 
 
 def _list(value: Any) -> list[Any]:
@@ -98,14 +98,14 @@ def _merge(base: Any, contributions: Sequence[Any]) -> Any:
 
 
 def _union(base: Any, contributions: Sequence[Any]) -> Any:
-    found: list[Any] = list(_list(base))
-    seen = {_identity(item) for item in found}
+    items: list[Any] = list(_list(base))
+    seen = {_identity(item) for item in items}
     for value in contributions:
         for item in value if isinstance(value, list) else [value]:
             if (identity := _identity(item)) not in seen:
                 seen.add(identity)
-                found.append(item)
-    return found
+                items.append(item)
+    return items
 
 
 def _identity(value: Any) -> Any:

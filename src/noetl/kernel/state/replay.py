@@ -4,11 +4,13 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import structs
 
 from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.plan import Plan, StepPlan
-from noetl.kernel.references import PendingBlobs
+from noetl.kernel.state.agenda import Agenda, item_named
+from noetl.kernel.state.blobs import PendingBlobs
 from noetl.kernel.state.execution_state import STATE_FORMAT, ExecutionState, new_state
 from noetl.kernel.state.fold import evolve
 from noetl.kernel.state.ordered_set import OrderedSet
@@ -35,17 +37,25 @@ def dump_state(state: ExecutionState) -> dict[str, Any]:
         "execution_id": state.execution_id,
         "workload": state.inputs.workload,
         "trace_id": state.inputs.trace_id,
-        "state": msgspec.to_builtins(state, str_keys=True, enc_hook=mappings.plain),
+        "state": _plain_state(state, mappings),
         "mappings": mappings.table,
     }
+
+
+def _plain_state(state: ExecutionState, mappings: "_Mappings") -> dict[str, Any]:
+    # The agenda is kept by the names of its items, in a form that is older than their types.
+    bare = structs.replace(state, agenda=Agenda())
+    plain: dict[str, Any] = msgspec.to_builtins(bare, str_keys=True, enc_hook=mappings.plain)
+    plain["agenda"] = dict.fromkeys(state.agenda.names)
+    return plain
 
 
 def load_state(plan: Plan, data: dict[str, Any]) -> ExecutionState:
     """The state that was dumped. Raises WrongSequence for another format or playbook: replay instead."""
     if data["format"] != STATE_FORMAT or data["hash"] != plan.playbook.hash:
         raise WrongSequence("the snapshot is of another format or playbook")
-    given = ExecutionInputs(data["execution_id"], data["workload"], data["trace_id"])
-    return _loaded(data, ExecutionState, plan, given)
+    inputs = ExecutionInputs(data["execution_id"], data["workload"], data["trace_id"])
+    return _load(data, ExecutionState, plan, inputs)
 
 
 def dump_run(run: RunState) -> dict[str, Any]:
@@ -55,8 +65,8 @@ def dump_run(run: RunState) -> dict[str, Any]:
     return {"state": plain, "mappings": mappings.table}
 
 
-def load_run(plan: Plan, given: ExecutionInputs, data: dict[str, Any]) -> RunState:
-    return _loaded(data, RunState, plan, given)
+def load_run(plan: Plan, inputs: ExecutionInputs, data: dict[str, Any]) -> RunState:
+    return _load(data, RunState, plan, inputs)
 
 
 class _Mappings:
@@ -64,7 +74,7 @@ class _Mappings:
 
     def __init__(self) -> None:
         self.table: list[dict[str, Any]] = []
-        self._known: dict[int, int] = {}
+        self._known: dict[int, int] = {}  # by id: the state holds them all while it is dumped
 
     def plain(self, value: Any) -> Any:
         match value:
@@ -84,21 +94,23 @@ class _Mappings:
         return number
 
 
-def _loaded(data: dict[str, Any], kind: type[T], plan: Plan, given: ExecutionInputs) -> T:
-    def restored(wanted: type, value: Any) -> Any:
+def _load(data: dict[str, Any], kind: type[T], plan: Plan, inputs: ExecutionInputs) -> T:
+    def restore(wanted: type, value: Any) -> Any:
         if wanted is Variables:
             number, shared, size = value
             return Variables(data["mappings"][number], shared=shared, size=size)
-        if wanted is OrderedSet:
+        if wanted == OrderedSet[str]:
             return OrderedSet.of(value)
+        if wanted is Agenda:
+            return Agenda.of(map(item_named, value))
         if wanted is StepPlan:
             return plan.by_name[value]
         if wanted is Plan:
             return plan
         if wanted is ExecutionInputs:
-            return given
+            return inputs
         if wanted is PendingBlobs:
             return PendingBlobs()
         raise TypeError(f"a snapshot cannot restore {wanted.__name__}")
 
-    return msgspec.convert(data["state"], kind, str_keys=True, dec_hook=restored)
+    return msgspec.convert(data["state"], kind, str_keys=True, dec_hook=restore)

@@ -3,11 +3,12 @@
 from bisect import insort
 from collections.abc import Callable
 from operator import itemgetter
-from typing import Any, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from noetl.events import bodies as of
 from noetl.events.bodies import Patch
 from noetl.kernel.errors import WrongSequence
+from noetl.kernel.plan import WAITING_KINDS
 from noetl.kernel.state.run_state import Frame, LoopState, Resumption, RunState, Suspension, reducer_of
 
 FAILURES_KEPT = 100
@@ -65,8 +66,8 @@ def open_frame(run: RunState, index: int) -> Frame:
 def require_frame(run: RunState, index: int) -> Frame:
     try:
         return run.frames[index]
-    except KeyError:
-        raise WrongSequence(f"{run.id} has no open iteration {index}") from None
+    except KeyError as missing:
+        raise WrongSequence(f"{run.id} has no open iteration {index}") from missing
 
 
 def fold_task_started(run: RunState, body: of.TaskStarted) -> None:
@@ -76,7 +77,7 @@ def fold_task_started(run: RunState, body: of.TaskStarted) -> None:
     frame.attempt = body.attempt
     frame.running = True
     frame.retry_at = None
-    if run.task(frame).kind in ("wait", "playbook"):
+    if run.task(frame).kind in WAITING_KINDS:
         frame.input = body.input
         frame.began_at = body.at
     else:
@@ -85,6 +86,7 @@ def fold_task_started(run: RunState, body: of.TaskStarted) -> None:
 
 def fold_task_processed(run: RunState, body: of.TaskProcessed) -> None:
     frame = require_frame(run, body.iteration)
+    # After too many losses the attempt is judged without being started once more.
     if not (frame.running or frame.losses) or run.task(frame).label != body.task:
         raise WrongSequence(f"{run.id}/{body.iteration} is not running `{body.task}`")
     frame.running = False
@@ -105,9 +107,9 @@ def fold_task_processed(run: RunState, body: of.TaskProcessed) -> None:
     frame.prev = body.prev if body.set_prev else body.outcome.result if ok else None
     match body.do:
         case "continue":
-            _move(run, frame, frame.at + 1)
+            _move_to(run, frame, frame.at + 1)
         case "jump":
-            _move(run, frame, run.step.label_at[body.to])
+            _move_to(run, frame, run.step.label_at[body.to])
         case "break":
             frame.status = "done"
         case "fail":
@@ -117,7 +119,7 @@ def fold_task_processed(run: RunState, body: of.TaskProcessed) -> None:
             assert_never(body.do)
 
 
-def _move(run: RunState, frame: Frame, to: int) -> None:
+def _move_to(run: RunState, frame: Frame, to: int) -> None:
     frame.at = to
     frame.transitions += 1
     frame.attempt = frame.forgiven = frame.polls = 0
@@ -165,14 +167,14 @@ def fold_iteration_completed(run: RunState, body: of.LoopIterationCompleted) -> 
         raise WrongSequence(f"iteration {body.index} of {run.id} is still running")
     del run.frames[body.index]
     run.busy.discard(str(body.index))
-    _raise_low(loop, body.index)
-    _count(run, loop, frame, body)
+    _advance_low(loop, body.index)
+    _count_iteration(run, loop, frame, body)
     if body.chunk is not None:
-        _let_go_of_results(loop, body.chunk)
-    _let_go(run)
+        _drop_chunked_results(loop, body.chunk)
+    _release_if_stalled(run)
 
 
-def _count(run: RunState, loop: LoopState, frame: Frame, body: of.LoopIterationCompleted) -> None:
+def _count_iteration(run: RunState, loop: LoopState, frame: Frame, body: of.LoopIterationCompleted) -> None:
     if body.status == "success":
         loop.succeeded += 1
         _keep_result(loop, body.index, body.result)
@@ -181,6 +183,7 @@ def _count(run: RunState, loop: LoopState, frame: Frame, body: of.LoopIterationC
         return
     loop.failed += 1
     if len(loop.failures) < FAILURES_KEPT:
+        # By index, not by arrival: a parallel loop must end as a sequential one does.
         failure = {"index": body.index, "error": body.error.as_value() if body.error else None}
         insort(loop.failures, failure, key=itemgetter("index"))
     if run.step.step.loop is not None and run.step.step.loop.failure == "fail_fast":
@@ -191,13 +194,14 @@ def _count(run: RunState, loop: LoopState, frame: Frame, body: of.LoopIterationC
 
 
 def _keep_result(loop: LoopState, index: int, result: Any) -> None:
-    place = index - loop.base
-    if place >= len(loop.results):
-        loop.results.extend([None] * (place + 1 - len(loop.results)))
-    loop.results[place] = result
+    # Iterations end in any order; those that have not yet, or failed, leave None.
+    offset = index - loop.base
+    if offset >= len(loop.results):
+        loop.results.extend([None] * (offset + 1 - len(loop.results)))
+    loop.results[offset] = result
 
 
-def _let_go_of_results(loop: LoopState, chunk: dict[str, Any]) -> None:
+def _drop_chunked_results(loop: LoopState, chunk: dict[str, Any]) -> None:
     """What a chunk holds need not be held here."""
     if chunk["from"] != loop.base or not loop.base < chunk["to"] <= loop.low:
         raise WrongSequence(f"a chunk of {chunk['from']} to {chunk['to']} cannot follow {loop.base}")
@@ -206,7 +210,8 @@ def _let_go_of_results(loop: LoopState, chunk: dict[str, Any]) -> None:
     loop.base = chunk["to"]
 
 
-def _raise_low(loop: LoopState, index: int) -> None:
+def _advance_low(loop: LoopState, index: int) -> None:
+    # Only what ended ahead of a gap is held by number: a set of all would grow with the loop.
     loop.ended.add(index)
     while loop.low in loop.ended:
         loop.ended.discard(loop.low)
@@ -223,10 +228,10 @@ def fold_run_suspended(run: RunState, body: of.RunSuspended) -> None:
         frame.suspension = Suspension(body.reason, body.until, body.signal, body.child)
         run.suspended += 1
         run.busy.discard(str(body.iteration))
-    _let_go(run)
+    _release_if_stalled(run)
 
 
-def _let_go(run: RunState) -> None:
+def _release_if_stalled(run: RunState) -> None:
     """Where all that is left waits, nobody owns the run."""
     if run.stalled:
         run.phase = "suspended"
@@ -260,6 +265,7 @@ def reopen_run(run: RunState) -> None:
     if loop is not None:
         run.frames.update(loop.failed_frames)
         loop.failed -= len(loop.failed_frames)
+        # `low` goes back to the first that is open again, and what ended above it is held by number anew.
         loop.low = min((loop.low, *loop.failed_frames))
         loop.ended = {index for index in range(loop.low, loop.next) if index not in run.frames}
         loop.failures = []
@@ -276,6 +282,9 @@ def reopen_run(run: RunState) -> None:
     run.suspended = 0
 
 
+RunEnd: TypeAlias = of.StepDone | of.StepFailed | of.LoopDone
+"""What ends a run. It changes more than the run, so the fold of the execution knows it."""
+
 RUN_FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     of.TaskStarted: fold_task_started,
     of.TaskProcessed: fold_task_processed,
@@ -291,5 +300,6 @@ RUN_FOLDS: dict[type, Callable[[RunState, Any], None]] = {
 def evolve_run(run: RunState, body: of.EventBody) -> None:
     """Fold one event of the pipeline into the run; others are not for it."""
     RUN_FOLDS[type(body)](run, body)
+    # What the owner has reported is counted, so that a report which comes twice is known as such.
     if type(body) is not of.RunResumed:
         run.reported += 1

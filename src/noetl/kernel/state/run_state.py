@@ -16,7 +16,10 @@ Phase: TypeAlias = Literal["ready", "claimed", "suspended", "ended"]
 
 
 class ExecutionInputs:
-    """What never changes in an execution. Shared by its state and all its runs."""
+    """What an execution was asked with. Shared by its state and all its runs.
+
+    The request and a fork set it; nothing that a playbook does changes it.
+    """
 
     __slots__ = ("_trace_id", "execution_id", "workload")
 
@@ -41,7 +44,7 @@ class ExecutionInputs:
             and self.workload == other.workload
         )
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # it changes
 
 
 class Suspension(Struct, frozen=True):
@@ -56,6 +59,7 @@ class Resumption(Struct, frozen=True):
     payload: Any = None
 
 
+# msgspec gives each instance an empty container of its own where the default is one.
 class Frame(Struct):
     """One pass through the pipeline: an iteration, or the whole run where there is no loop.
 
@@ -133,7 +137,8 @@ class RunState(Struct):
     reported: int = 0
     paused: bool = False
     frames: dict[int, Frame] = {}
-    busy: OrderedSet = field(default_factory=OrderedSet)
+    busy: OrderedSet[str] = field(default_factory=OrderedSet)
+    """Indices as text: keys of a snapshot are text."""
     suspended: int = 0
     loop: LoopState | None = None
     event: Literal["", "step.done", "step.failed", "loop.done"] = ""

@@ -26,6 +26,8 @@ class Variables:
 
     def pinned(self) -> "Variables":
         """As it is now, whatever is written here later."""
+        # Both sides share the mapping until one of them writes. Every run pins ctx when it is scheduled and
+        # few write to it: copies would cost the size of ctx for each run.
         self.shared = True
         return Variables(self.values, shared=True, size=self.size)
 
@@ -34,21 +36,18 @@ class Variables:
         if self.shared:
             self.values = dict(self.values)
             self.shared = False
+        # Counted by what changes: encoding all of ctx after each write would make a loop's writes quadratic.
         self.size += size_growth(self.values, path, value)
         key = path[0]
-        self.values[key] = value if len(path) == 1 else overlaid_value(self.values.get(key), path[1:], value)
+        self.values[key] = value if len(path) == 1 else write_at_path(self.values.get(key), path[1:], value)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Variables) and self.values == other.values and self.shared == other.shared
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # it changes
 
     def __repr__(self) -> str:
         return f"Variables({self.values!r}, shared={self.shared})"
-
-
-overlaid_value = write_at_path
-"""A copy with the value at a path; what is not on the way is shared."""
 
 
 def mapping_size(values: Mapping[str, Any]) -> int:
@@ -61,19 +60,21 @@ def json_size(value: Any) -> int:
     kind = type(value)
     if kind is str:
         return len(value) + 2
+    # Numbers and the rest count as eight: a limit of a megabyte does not need their digits.
     return len(encode_value(value)) if kind is dict or kind is list else 8
 
 
 def size_growth(values: Mapping[str, Any], path: Path, value: Any) -> int:
     """By how much the size changes if this is written."""
-    here: Any = values
+    current: Any = values
     for key in path:
-        if type(here) is not dict:
-            return len(path[-1]) + json_size(value) - json_size(here)
-        if key not in here or MARKER in here:
+        if type(current) is not dict:
+            return len(path[-1]) + json_size(value) - json_size(current)
+        # Below a reference nothing is replaced that counts: the write is kept beside it.
+        if key not in current or MARKER in current:
             return len(path[-1]) + json_size(value)
-        here = here[key]
-    return json_size(value) - json_size(here)
+        current = current[key]
+    return json_size(value) - json_size(current)
 
 
 def variable_at(values: object, path: Path) -> Any:

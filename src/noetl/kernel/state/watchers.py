@@ -16,20 +16,22 @@ def watch(watchers: Watchers, token: str, watches: Iterable[Watch]) -> None:
 
 def unwatch(watchers: Watchers, token: str, watches: Iterable[Watch]) -> None:
     for space, key, below in watches:
-        place = f"{space}.{key}"
-        levels = watchers.get(place, {})
+        variable = f"{space}.{key}"
+        levels = watchers.get(variable, {})
         tokens = levels.get(below, {})
         tokens.pop(token, None)
         if not tokens:
             levels.pop(below, None)
         if not levels:
-            watchers.pop(place, None)
+            watchers.pop(variable, None)
 
 
+# The fast path of asking all parked tokens again after every write, which is quadratic where many wait.
+# test_fast_paths.py holds that it finds all whose rules read what was written.
 def watching_tokens(watchers: Watchers, space: str, path: Path) -> Iterator[str]:
     """The tokens that watch this path, something above it, or something below it."""
-    for place in (f"{space}.", f"{space}.{path[0]}"):
-        levels = watchers.get(place)
+    for variable in (f"{space}.", f"{space}.{path[0]}"):
+        levels = watchers.get(variable)
         if not levels:
             continue
         if len(path) == 1:

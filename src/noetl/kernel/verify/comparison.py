@@ -8,10 +8,11 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from noetl.events.bodies import EventBody
-from noetl.kernel.expression_reads import MARK
+from noetl.model.reference import MARKER
 
 Path: TypeAlias = tuple[str | int, ...]
 
+# Keys sorted, so that the order of a mapping is no difference; as bytes, 1, 1.0 and true are not equal.
 _EXACT = msgspec.json.Encoder(order="sorted")
 _CLOCKED = ("retry_at", "until")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -41,29 +42,29 @@ def body_gaps(recorded: EventBody, decided: EventBody | None) -> Iterator[BodyGa
     What only stands for a value, such as a reference, is not compared.
     """
     for name in recorded.__struct_fields__:
-        yield from _gaps(_plain(getattr(recorded, name)), _plain(getattr(decided, name)), (name,))
+        yield from _value_gaps(_plain(getattr(recorded, name)), _plain(getattr(decided, name)), (name,))
 
 
 def _plain(value: Any) -> Any:
     return msgspec.to_builtins(value, str_keys=True)
 
 
-def _gaps(recorded: Any, decided: Any, path: Path) -> Iterator[BodyGap]:
+def _value_gaps(recorded: Any, decided: Any, path: Path) -> Iterator[BodyGap]:
     if isinstance(recorded, dict) and isinstance(decided, dict):
-        if recorded.get(MARK) or decided.get(MARK):
+        if recorded.get(MARKER) or decided.get(MARKER):
             return
         for key in dict.fromkeys((*recorded, *decided)):
-            yield from _gaps(recorded.get(key), decided.get(key), (*path, key))
-    elif _parallel(recorded, decided):
+            yield from _value_gaps(recorded.get(key), decided.get(key), (*path, key))
+    elif _of_one_length(recorded, decided):
         for index, pair in enumerate(zip(recorded, decided, strict=True)):
-            yield from _gaps(*pair, (*path, index))
-    elif any(isinstance(value, dict) and value.get(MARK) for value in (recorded, decided)):
+            yield from _value_gaps(*pair, (*path, index))
+    elif any(isinstance(value, dict) and value.get(MARKER) for value in (recorded, decided)):
         return
     elif type(recorded) is not type(decided) or recorded != decided:
         yield BodyGap(path, recorded, decided)
 
 
-def _parallel(recorded: Any, decided: Any) -> bool:
+def _of_one_length(recorded: Any, decided: Any) -> bool:
     sequences = isinstance(recorded, list | tuple) and isinstance(decided, list | tuple)
     return sequences and len(recorded) == len(decided)
 
@@ -78,8 +79,8 @@ def explained_by_clock(gap: BodyGap, spread: Iterable[BodyGap]) -> bool:
         if gap.path[: len(wide.path)] != wide.path:
             continue
         early, late = _time(wide.recorded, wide.path), _time(wide.decided, wide.path)
-        found = _time(gap.recorded, gap.path)
-        return early is None or late is None or (found is not None and early <= found <= late)
+        moment = _time(gap.recorded, gap.path)
+        return early is None or late is None or (moment is not None and early <= moment <= late)
     return False
 
 

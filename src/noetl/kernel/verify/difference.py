@@ -33,7 +33,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 def difference_in_gap(state: ExecutionState, event: Event, gap: BodyGap, why: str) -> Difference:
     """One place in an event says something else."""
     step = step_of_event(state, event.body)
-    place = position_of_event(state, event.body, gap.path)
+    position = position_of_event(state, event.body, gap.path)
     return Difference(
         seq=event.seq,
         event=kind_of_body(event.body).name,
@@ -42,8 +42,8 @@ def difference_in_gap(state: ExecutionState, event: Event, gap: BodyGap, why: st
         decided=truncate_value(gap.decided),
         why=why,
         step=step.name if step is not None else "",
-        line=place.line if place is not None else None,
-        column=place.column if place is not None else None,
+        line=position.line if position is not None else None,
+        column=position.column if position is not None else None,
     )
 
 

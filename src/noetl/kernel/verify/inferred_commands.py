@@ -60,7 +60,7 @@ def infer_commands(state: ExecutionState, tail: Sequence[Event]) -> Iterator[Com
     body = tail[0].body
     match body:
         case PlaybookExecutionRequested():
-            yield _request(state, body, tail)
+            yield _infer_request(state, body, tail)
         case TokenClaimed():
             yield Claim(body.run, body.worker)
         case LeaseExpired():
@@ -76,14 +76,14 @@ def infer_commands(state: ExecutionState, tail: Sequence[Event]) -> Iterator[Com
         case CtxPatched():
             yield PatchCtx(body.patches, body.by)
         case ExecutionForked():
-            yield _fork(body, tail)
+            yield _infer_fork(body, tail)
         case RunResumed(reason="child"):
-            yield from _child(body)
+            yield from _infer_child_end(body)
         case _:
-            yield from _by_time(state, body)
+            yield from _infer_timers(state, body)
 
 
-def _by_time(state: ExecutionState, body: EventBody) -> Iterator[Command]:
+def _infer_timers(state: ExecutionState, body: EventBody) -> Iterator[Command]:
     match body:
         case CancelRequested(error=None):
             yield Cancel(body.by, body.reason)
@@ -100,7 +100,7 @@ def _by_time(state: ExecutionState, body: EventBody) -> Iterator[Command]:
             return
 
 
-def _request(state: ExecutionState, body: PlaybookExecutionRequested, tail: Sequence[Event]) -> Request:
+def _infer_request(state: ExecutionState, body: PlaybookExecutionRequested, tail: Sequence[Event]) -> Request:
     """A refusal came with the request, unless deciding again finds a reason of its own."""
     request = Request(
         version=body.version,
@@ -131,7 +131,7 @@ def _with_timeout(state: ExecutionState, request: Request, ts: int, deadline: in
     return replace(request, timeout=(deadline - ts) / SECOND)
 
 
-def _fork(body: ExecutionForked, tail: Sequence[Event]) -> Fork:
+def _infer_fork(body: ExecutionForked, tail: Sequence[Event]) -> Fork:
     fork = Fork(
         body.source,
         body.at,
@@ -147,7 +147,7 @@ def _fork(body: ExecutionForked, tail: Sequence[Event]) -> Fork:
             return fork
 
 
-def _child(body: RunResumed) -> Iterator[Command]:
+def _infer_child_end(body: RunResumed) -> Iterator[Command]:
     """The error is recorded as expressions see it, so the command is told without it."""
     ended = body.payload
     if not isinstance(ended, dict):

@@ -41,13 +41,13 @@ def verify(
     is within five minutes of the server's.
     """
     review = Verifier(plan, execution_id, events, read)
-    found = next(review.differences(), None)
+    difference = next(review.differences(), None)
     return Verification(
         execution_id=execution_id,
         events=len(events),
         verdicts=review.verdicts,
         unjudged=review.unjudged,
-        differences=(found,) if found is not None else (),
+        differences=(difference,) if difference is not None else (),
         notes=tuple(_notes(review)),
     )
 

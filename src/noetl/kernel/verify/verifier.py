@@ -21,7 +21,7 @@ from noetl.kernel.errors import NotOwner, Refused, WrongSequence
 from noetl.kernel.net.commands import TimerFired
 from noetl.kernel.net.decider import MAX_EVENTS_AT_ONCE, decide, decide_next
 from noetl.kernel.net.execution_request import DECIDER
-from noetl.kernel.net.reports import ENDS, REPORTS
+from noetl.kernel.net.reports import REPORTABLE
 from noetl.kernel.net.routing import seal_run_end
 from noetl.kernel.pipeline.policy import SECOND
 from noetl.kernel.plan import Plan
@@ -31,6 +31,7 @@ from noetl.kernel.references.resolve import Unfetched
 from noetl.kernel.state.blobs import PendingBlobs
 from noetl.kernel.state.execution_state import ExecutionState, new_state
 from noetl.kernel.state.fold import evolve
+from noetl.kernel.state.run_fold import RunEnd
 from noetl.kernel.state.run_state import RunState
 from noetl.kernel.verify.comparison import BodyGap, bodies_differ, body_gaps, explained_by_clock, same_body
 from noetl.kernel.verify.difference import (
@@ -82,17 +83,19 @@ class Verifier:
                     self.state, event, BodyGap(("seq",), event.seq, expected), "a history has no gaps"
                 )
             if position == 0:
-                yield from self._playbook(event)
+                yield from self._judge_playbook(event)
             if position >= self.foreign:
-                yield from self._judge(event, position)
+                yield from self._judge_event(event, position)
             try:
                 evolve(self.state, event)
+            # Not WrongSequence alone: events of another playbook are folded without being judged, and may
+            # name steps or tasks that this one does not have.
             except (WrongSequence, LookupError, AttributeError, TypeError, ValueError) as fault:
                 yield difference_of_event(self.state, event, f"it cannot follow: {fault}")
-            self._after(event)
-        yield from self._unfinished()
+            self._note_event(event)
+        yield from self._judge_end()
 
-    def _playbook(self, event: Event) -> Iterator[Difference]:
+    def _judge_playbook(self, event: Event) -> Iterator[Difference]:
         """Which playbook, and which rules."""
         body, playbook = event.body, self.state.plan.playbook
         if not isinstance(body, PlaybookExecutionRequested):
@@ -109,72 +112,74 @@ class Verifier:
     def _last_fork(self) -> int:
         return max(event.seq for event in self.events if isinstance(event.body, ExecutionForked))
 
-    def _after(self, event: Event) -> None:
+    def _note_event(self, event: Event) -> None:
         match event.body:
             case ExecutionForked():
                 self.state.inputs.execution_id = self.owners.popleft()
             case TokenClaimed(run=run):
                 self.claimed_at[run] = event.ts
 
-    def _judge(self, event: Event, position: int) -> Iterator[Difference]:
+    def _judge_event(self, event: Event, position: int) -> Iterator[Difference]:
         """Whether the event is what follows, what a worker reports, or what somebody asked for."""
         self.in_append += 1
         if not self.pending and not self._same_report(event):
             self.pending.extend(decide_next(self.state, event.ts))
-            if self.pending and self._cut(event):
+            if self.pending and self._append_was_cut(event):
                 self.pending.clear()
         if self.pending:
             self.reporting = None
-            yield from self._decided(event, self.pending.popleft())
+            yield from self._judge_decision(event, self.pending.popleft())
             return
-        run = self._owned(event.body)
+        run = self._owned_run(event.body)
         self.in_append = self.in_append if self._same_report(event) else 1
         self.reporting = (run.id, event.ts) if run is not None else None
-        yield from self._reported(event, run) if run is not None else self._asked(event, position)
+        yield from self._judge_report(event, run) if run is not None else self._judge_command(event, position)
 
     def _same_report(self, event: Event) -> bool:
         """A report is recorded as a whole before anything follows from it."""
-        run = self._owned(event.body)
+        run = self._owned_run(event.body)
         return run is not None and self.reporting == (run.id, event.ts)
 
-    def _cut(self, event: Event) -> bool:
+    def _append_was_cut(self, event: Event) -> bool:
         """Very long appends are cut, and somebody may come between: this event is not what follows."""
         if self.in_append <= MAX_EVENTS_AT_ONCE or same_body(
-            event.body, self._sealed(self.pending[0], event.ts)
+            event.body, self._seal(self.pending[0], event.ts)
         ):
             return False
-        return self._owned(event.body) is not None or any(infer_commands(self.state, (event,)))
+        return self._owned_run(event.body) is not None or any(infer_commands(self.state, (event,)))
 
-    def _owned(self, body: EventBody) -> RunState | None:
+    def _owned_run(self, body: EventBody) -> RunState | None:
         """The run that a worker speaks of."""
-        if not isinstance(body, (*REPORTS, *ENDS)):
+        if type(body) not in REPORTABLE:
             return None
-        run = self.state.runs.get(body.run)
+        run = self.state.runs.get(getattr(body, "run", ""))
         return run if run is not None and run.phase == "claimed" else None
 
-    def _sealed(self, body: EventBody, now: int) -> EventBody:
+    def _seal(self, body: EventBody, now: int) -> EventBody:
         if isinstance(body, LoopDone):
             body, _ = add_manifest(self.state.runs[body.run], body, PendingBlobs())
-        if isinstance(body, ENDS):
+        if isinstance(body, RunEnd):
             return seal_run_end(self.state, self.state.runs[body.run], body, now)
         return body
 
-    def _decided(self, event: Event, body: EventBody) -> Iterator[Difference]:
+    def _judge_decision(self, event: Event, body: EventBody) -> Iterator[Difference]:
         """The server decided this by itself."""
         self.verdicts += 1
-        decided = self._sealed(body, event.ts)
+        decided = self._seal(body, event.ts)
         if same_body(event.body, decided):
             return
-        found = first_difference(self.state, event, decided, "the server decides otherwise on this state")
-        if found is not None:
-            yield found
-        self._leave_out()
+        difference = first_difference(
+            self.state, event, decided, "the server decides otherwise on this state"
+        )
+        if difference is not None:
+            yield difference
+        self._count_unjudged()
 
-    def _leave_out(self) -> None:
+    def _count_unjudged(self) -> None:
         self.verdicts -= 1
         self.unjudged += 1
 
-    def _asked(self, event: Event, position: int) -> Iterator[Difference]:
+    def _judge_command(self, event: Event, position: int) -> Iterator[Difference]:
         """Somebody asked for it, or a time had come."""
         body = event.body
         why = "nothing on this state leads to it"
@@ -186,20 +191,22 @@ class Verifier:
                 continue
             if not bodies:
                 continue
-            first = self._sealed(bodies[0], event.ts)
-            given = isinstance(first, TAKEN_AS_RECORDED) or (
+            first = self._seal(bodies[0], event.ts)
+            taken_as_recorded = isinstance(first, TAKEN_AS_RECORDED) or (
                 isinstance(first, RunResumed) and first.reason == "child"
             )
-            if type(first) is not type(body) or not (given or same_body(body, first)):
-                found = first_difference(self.state, event, first, "it is decided otherwise on this state")
-                if found is not None:
-                    yield found
-            self.verdicts += not given
+            if type(first) is not type(body) or not (taken_as_recorded or same_body(body, first)):
+                difference = first_difference(
+                    self.state, event, first, "it is decided otherwise on this state"
+                )
+                if difference is not None:
+                    yield difference
+            self.verdicts += not taken_as_recorded
             self.pending.extend(bodies[1:])
             return
         yield difference_of_event(self.state, event, why)
 
-    def _reported(self, event: Event, run: RunState) -> Iterator[Difference]:
+    def _judge_report(self, event: Event, run: RunState) -> Iterator[Difference]:
         """A worker said it, by its own clock."""
         body = event.body
         if isinstance(body, StepFailed):
@@ -207,24 +214,24 @@ class Verifier:
                 self.verdicts += 1
                 return
             timed_out = decide(self.state, TimerFired(run.id), event.ts)
-            if timed_out and same_body(body, self._sealed(timed_out[0], event.ts)):
+            if timed_out and same_body(body, self._seal(timed_out[0], event.ts)):
                 self.verdicts += 1
                 return
         before = self.unread
-        decided = self._derived(event, run, event.ts)
+        decided = self._derive_recorded(event, run, event.ts)
         self.verdicts += 1
         if self.unread > before:
-            self._leave_out()
+            self._count_unjudged()
             return
         if same_body(body, decided):
             return
-        found = self._by_any_clock(event, run, decided)
-        if found is not None and not rests_on_secrets(run, body, event.ts, self._fetched):
-            yield found
-        if found is not None or not bodies_differ(body, decided):
-            self._leave_out()
+        difference = self._difference_by_any_clock(event, run, decided)
+        if difference is not None and not rests_on_secrets(run, body, event.ts, self._fetched):
+            yield difference
+        if difference is not None or not bodies_differ(body, decided):
+            self._count_unjudged()
 
-    def _derived(self, event: Event, run: RunState, now: int) -> EventBody | None:
+    def _derive_recorded(self, event: Event, run: RunState, now: int) -> EventBody | None:
         while True:
             try:
                 decided = derive_report(run, event.body, now, self._fetched)
@@ -236,7 +243,7 @@ class Verifier:
                 return event.body
             if decided is None:
                 return None
-            decided = self._lightened(self._sealed(decided, event.ts))
+            decided = self._externalize(self._seal(decided, event.ts))
             return _with_chunk_of(event.body, run, decided)
 
     def _fetch(self, keys: Sequence[str]) -> bool:
@@ -250,28 +257,34 @@ class Verifier:
             return False
         return True
 
-    def _lightened(self, body: EventBody) -> EventBody:
+    def _externalize(self, body: EventBody) -> EventBody:
         """As it would be recorded: with references in place of large values."""
         run = self.state.runs.get(getattr(body, "run", ""))
         return externalize(self.state.plan, run.step if run else None, body, self.state.execution_id)[0]
 
-    def _by_any_clock(self, event: Event, run: RunState, decided: EventBody | None) -> Difference | None:
+    def _difference_by_any_clock(
+        self, event: Event, run: RunState, decided: EventBody | None
+    ) -> Difference | None:
         """The first difference that the worker's clock does not explain."""
         body, why = event.body, "the run leads to something else"
-        early = self._derived(event, run, self._earliest(event, run))
-        late = self._derived(event, run, event.ts + CLOCKS_DIFFER)
+        early = self._derive_recorded(event, run, self._earliest_clock(event, run))
+        late = self._derive_recorded(event, run, event.ts + CLOCKS_DIFFER)
         if same_body(body, early) or same_body(body, late):
             return None
-        alike = [one for one in (early, decided, late) if one is not None and type(one) is type(body)]
-        if not alike:
+        comparable = [
+            body_then
+            for body_then in (early, decided, late)
+            if body_then is not None and type(body_then) is type(body)
+        ]
+        if not comparable:
             return difference_of_event(self.state, event, why, decided)
-        spread = list(body_gaps(alike[0], alike[-1]))
-        for gap in body_gaps(body, alike[len(alike) // 2]):
+        spread = list(body_gaps(comparable[0], comparable[-1]))
+        for gap in body_gaps(body, comparable[len(comparable) // 2]):
             if not explained_by_clock(gap, spread):
                 return difference_in_gap(self.state, event, gap, why)
         return None
 
-    def _earliest(self, event: Event, run: RunState) -> int:
+    def _earliest_clock(self, event: Event, run: RunState) -> int:
         """The earliest time that the clock of the owner may have shown."""
         time = self.claimed_at[run.id] - CLOCKS_DIFFER
         frame = frame_of_event(run, event.body)
@@ -279,7 +292,7 @@ class Verifier:
             return max(time, min(frame.retry_at, event.ts))
         return time
 
-    def _unfinished(self) -> Iterator[Difference]:
+    def _judge_end(self) -> Iterator[Difference]:
         """What must still be there after the last event: appends are recorded as a whole."""
         if not self.events:
             return

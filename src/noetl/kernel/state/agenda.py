@@ -1,0 +1,88 @@
+"""What an execution must decide next, in order: a closed union."""
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from noetl.kernel.state.ordered_set import OrderedSet
+
+
+# Several are made for each event, and none can be part of a cycle: the collector need not know them.
+class _Item(Struct, frozen=True, gc=False):
+    """Snapshots keep `name` alone; people see items by it, too."""
+
+    @property
+    def name(self) -> str:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return repr(self.name)
+
+
+class AdmitToken(_Item, frozen=True, gc=False):
+    """A token came to its step, or what its rules read has changed."""
+
+    token: str
+
+    @property
+    def name(self) -> str:
+        return self.token
+
+
+class RouteRun(_Item, frozen=True, gc=False):
+    """A run has ended, and its arcs are to be judged; or its step has no tasks, and it ends at once."""
+
+    run: str
+
+    @property
+    def name(self) -> str:
+        return self.run
+
+
+class FireJoin(_Item, frozen=True, gc=False):
+    """The join of the step with this number is full."""
+
+    step: int
+
+    @property
+    def name(self) -> str:
+        return f"j{self.step}"
+
+
+class DeliverSignal(_Item, frozen=True, gc=False):
+    """A signal has come that a run waits for."""
+
+    signal: str
+
+    @property
+    def name(self) -> str:
+        return f"s{self.signal}"
+
+
+AgendaItem: TypeAlias = AdmitToken | RouteRun | FireJoin | DeliverSignal
+
+
+class Agenda(OrderedSet[AgendaItem]):
+    """What must be decided, each thing once, what came first first."""
+
+    __slots__ = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The items as snapshots keep them: tokens `t…`, runs `r…`, joins `j…`, signals `s…`."""
+        return [item.name for item in self]
+
+
+def item_named(name: str) -> AgendaItem:
+    """The item that a snapshot names. Raises ValueError if there is none of this kind."""
+    match name[:1]:
+        case "t":
+            return AdmitToken(name)
+        case "r":
+            return RouteRun(name)
+        case "j":
+            return FireJoin(int(name[1:]))
+        case "s":
+            return DeliverSignal(name[1:])
+        case _:
+            raise ValueError(f"a snapshot's agenda names {name!r}")
