@@ -10,7 +10,7 @@ from typing import TypeAlias, TypeVar
 from noetl.api import dedicate_process
 from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.events.event import Event
-from noetl.kernel import ExecutionState
+from noetl.kernel.state.execution_state import ExecutionState
 from noetl.local import Local
 from noetl.stores.home_folder import Home
 from noetl.stores.ownership import Owners

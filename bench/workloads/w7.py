@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from bench.measurement import Measurement
 from bench.workloads.engine import DURABLE, loop, time_runs, with_engine
 from noetl.events.event import Event
-from noetl.kernel import ExecutionState
+from noetl.kernel.state.execution_state import ExecutionState
 from noetl.local import Local
 
 COUNT = 100_000

@@ -23,7 +23,7 @@ from noetl.local import Local
 from noetl.ports.store import Store
 from noetl.settings import Configuration, read_settings
 from noetl.stores import open_store, store_file_of
-from noetl.stores.credentials import EncryptedCredentials
+from noetl.stores.credentials.encrypted_credentials import EncryptedCredentials
 from noetl.stores.ownership import Owners
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from noetl.settings import Configuration, SettingsWrong
 from noetl.stores import store_file_of
 from noetl.stores.credentials.encryption_key import KeyLocation
 from noetl.stores.home_folder import Home, find_home, home_beside
-from noetl.stores.results import NamedResults
+from noetl.stores.results.named_results import NamedResults
 from noetl.stores.results.result_store_urls import ResultStoreUrlWrong, open_result_stores, parse_named_urls
 
 

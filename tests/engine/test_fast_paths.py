@@ -17,7 +17,7 @@ from noetl.events.event_kind import KIND_NUMBERS
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.local import Local
 from noetl.ports.store import NO_EFFECTS, Row
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 from noetl.tools.host.worker_tools import Tools
 from noetl.worker import runner
 from tests.events.any_event import AT_ANY_SPEED, JSON, any_event

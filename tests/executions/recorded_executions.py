@@ -15,8 +15,8 @@ from noetl.kernel.net.commands import Request
 from noetl.kernel.state.execution_state import new_state
 from noetl.ports.store import Append, Committed, Row, Store, merge_effects
 from noetl.stores.home_folder import Home
-from noetl.stores.results import FileResults
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.sqlite.store import SqliteStore
 from tests.kernel.driver import Driver, Script
 from tests.playbooks import document_of
 

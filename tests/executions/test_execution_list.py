@@ -11,7 +11,7 @@ from noetl.events.bodies import ParentTask
 from noetl.kernel.net.commands import Retry
 from noetl.ports.store import Store
 from noetl.stores.ownership import Owners
-from noetl.stores.results import FileResults
+from noetl.stores.results.file_backend import FileResults
 from tests.cli.command_line import CompletedCommand, run
 from tests.executions.execution_playbooks import BREAK, BROKEN, GREET, GREETED, HOLD
 from tests.executions.in_process_command import InProcessCommand

@@ -53,7 +53,8 @@ import asyncio
 from pathlib import Path
 from noetl.loader import installed_kinds
 from noetl.ports.tool import Call
-from noetl.stores.results import MemoryResults, ResultStoreObjects
+from noetl.stores.results.memory_backend import MemoryResults
+from noetl.stores.results.result_store_objects import ResultStoreObjects
 from noetl.tools.host.worker_tools import Tools
 tool = Tools(installed_kinds()).get("greet")
 call = Call(execution_id="x", task="t", kind="greet", inputs={"whom": "Ada"}, args={}, spec={}, prev=None,

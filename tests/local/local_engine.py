@@ -12,7 +12,7 @@ from noetl.kernel.state.execution_state import ExecutionState
 from noetl.local import Local
 from noetl.stores.home_folder import Home
 from noetl.stores.ownership import Owners
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 
 T = TypeVar("T")
 

@@ -16,9 +16,10 @@ from noetl.local import Local
 from noetl.model.reference import StoredReference, is_reference
 from noetl.ports.results import ResultError, ResultExpired
 from noetl.ports.store import ExecutionQuery
-from noetl.stores.results import FileResults, NamedResults
 from noetl.stores.results.body_format import is_plain_body
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.results.named_results import NamedResults
+from noetl.stores.sqlite.store import SqliteStore
 from tests.local.local_engine import Bench, source
 
 T = TypeVar("T")

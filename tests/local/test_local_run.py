@@ -18,7 +18,7 @@ from noetl.loader import installed_kinds
 from noetl.local import Local
 from noetl.model.outcome import Outcome, succeeded
 from noetl.ports.tool import Call
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 from noetl.tools.host.worker_tools import Tools
 from tests.local.local_engine import HEAD, Bench, source
 
@@ -127,7 +127,7 @@ def test_a_signal_from_another_process_is_heard(bench: Bench) -> None:
     async def work(local: Local) -> object:
         execution_id = await local.start(source(SIGNAL))
         await _until(bench, "RunSuspended")
-        from noetl.stores.sqlite import SqliteStore
+        from noetl.stores.sqlite.store import SqliteStore
 
         other = SqliteStore.at(bench.home.store)
         await other.send(execution_id, encode_command(Signal("go", {"by": "me"})))
@@ -165,7 +165,7 @@ def test_what_another_process_runs_cannot_be_resumed(bench: Bench) -> None:
         execution_id = await local.start(source(SIGNAL))
         await _until(bench, "RunSuspended")
         from noetl.stores.ownership import Owners
-        from noetl.stores.sqlite import SqliteStore
+        from noetl.stores.sqlite.store import SqliteStore
 
         store = SqliteStore.at(bench.home.store)
         async with Local(store, owners=Owners(bench.home.owners)) as other:

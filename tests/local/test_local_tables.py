@@ -14,7 +14,7 @@ from noetl.local import Local
 from noetl.model.outcome import Outcome, succeeded
 from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference, is_table_reference
 from noetl.ports.tool import Call
-from noetl.stores.results import FileResults
+from noetl.stores.results.file_backend import FileResults
 from noetl.tools.host.worker_tools import Tools
 from noetl.tools.kind_registry import BUILTIN
 from tests.local.local_engine import Bench, source

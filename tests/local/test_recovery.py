@@ -15,8 +15,8 @@ from noetl.kernel.net.commands import Cancel, Resume, Signal
 from noetl.local import Local
 from noetl.ports.store import StoreFull
 from noetl.stores.ownership import Owners
-from noetl.stores.results import FileResults
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.sqlite.store import SqliteStore
 from tests.local.local_engine import Bench, source
 
 

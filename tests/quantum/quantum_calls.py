@@ -8,7 +8,8 @@ from typing import Any
 from noetl.model import Json
 from noetl.model.outcome import Outcome
 from noetl.ports.tool import Call
-from noetl.stores.results import FileResults, ResultStoreObjects
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.results.result_store_objects import ResultStoreObjects
 from noetl.tools.quantum.tool import QuantumTool
 from tests.tools.calls import call_of
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from noetl.model.outcome import Outcome
-from noetl.stores.results import FileResults, ResultStoreObjects
+from noetl.stores.results.file_backend import FileResults
 from noetl.stores.results.named_results import NamedResults
+from noetl.stores.results.result_store_objects import ResultStoreObjects
 from noetl.tools.process.process_tree import tree_pids
 from noetl.tools.quantum.jobs import MAX_ENDED_JOBS
 from noetl.tools.quantum.tool import QuantumTool

@@ -5,7 +5,7 @@ from typing import Any
 
 from noetl.engine.catalog.playbooks import Playbooks
 from noetl.engine.task_log import TaskLog
-from noetl.kernel import ExecutionState
+from noetl.kernel.state.execution_state import ExecutionState
 from noetl.local import Local
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.credentials import StoredCredential

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from noetl.events.bodies import TaskStarted
-from noetl.kernel import ExecutionState
+from noetl.kernel.state.execution_state import ExecutionState
 from noetl.local import Local
 from noetl.ports.credentials import StoredCredential
 from noetl.stores.sqlite.store import SqliteStore

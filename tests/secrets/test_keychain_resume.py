@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from noetl.kernel import ExecutionState
+from noetl.kernel.state.execution_state import ExecutionState
 from noetl.local import Local
 from noetl.model.secret import SecretOrigin
 from noetl.stores.sqlite.store import SqliteStore

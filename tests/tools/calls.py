@@ -6,7 +6,8 @@ from typing import Any
 
 from noetl.ports.results import ExecutionObjects
 from noetl.ports.tool import Call
-from noetl.stores.results import MemoryResults, ResultStoreObjects
+from noetl.stores.results.memory_backend import MemoryResults
+from noetl.stores.results.result_store_objects import ResultStoreObjects
 
 HERE = Path(__file__).parent
 

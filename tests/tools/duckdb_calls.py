@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 from noetl.model import Json
 from noetl.model.outcome import Outcome
 from noetl.ports.results import ExecutionObjects
-from noetl.stores.results import FileResults, ResultStoreObjects
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.results.result_store_objects import ResultStoreObjects
 from noetl.tools.duckdb.tool import DuckdbTool
 from tests.tools.calls import call_of
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from noetl.model.outcome import Outcome
 from noetl.ports.tool import Call, Tool
-from noetl.stores.results import FileResults, ResultStoreObjects
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.results.result_store_objects import ResultStoreObjects
 from noetl.tools.artifact.tool import ArtifactTool
 from noetl.tools.file.tool import FileTool
 from noetl.tools.s3.tool import S3Tool

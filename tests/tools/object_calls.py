@@ -11,7 +11,9 @@ from noetl.model.outcome import Outcome
 from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference
 from noetl.ports.results import ResultStore
 from noetl.ports.tool import Tool
-from noetl.stores.results import FileResults, NamedResults, ResultStoreObjects
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.results.named_results import NamedResults
+from noetl.stores.results.result_store_objects import ResultStoreObjects
 from tests.tools.calls import call_of
 
 ID = "01939d2e-0000-7000-8000-000000000001"

@@ -11,7 +11,8 @@ import pyarrow as pa
 from noetl.model.outcome import ErrorInfo, Outcome
 from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference
 from noetl.ports.tool import Call, Tool
-from noetl.stores.results import MemoryResults, ResultStoreObjects
+from noetl.stores.results.memory_backend import MemoryResults
+from noetl.stores.results.result_store_objects import ResultStoreObjects
 from noetl.tools.postgres.tool import PostgresTool
 from noetl.tools.sqlite.tool import SqliteTool
 from tests.tools.calls import call_of

@@ -13,7 +13,8 @@ from aiohttp import web
 
 from noetl.model import Json
 from noetl.model.reference import StoredReference
-from noetl.stores.results import FileResults, ResultStoreObjects
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.results.result_store_objects import ResultStoreObjects
 from tests.tools.http_calls import answer, call, data_of, error_of, outcome_of, run
 from tests.tools.test_http_request import parts
 
@@ -237,7 +238,8 @@ MEASURE = """
 import asyncio, gzip, resource, sys
 from pathlib import Path
 from aiohttp import web
-from noetl.stores.results import FileResults, ResultStoreObjects
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.results.result_store_objects import ResultStoreObjects
 from noetl.tools.http.tool import HttpTool
 from tests.tools.http_calls import call
 

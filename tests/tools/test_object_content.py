@@ -7,9 +7,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.kernel import resolve_references
+from noetl.kernel.references.resolve import resolve_references
 from noetl.model.reference import JSON_MEDIA_TYPE, StoredReference, encode_value, escape
-from noetl.stores.results import MemoryResults, ResultStoreObjects
+from noetl.stores.results.memory_backend import MemoryResults
+from noetl.stores.results.result_store_objects import ResultStoreObjects
 from noetl.tools.host.read_reference import read_reference
 from noetl.tools.objects import content
 

@@ -13,7 +13,8 @@ import pytest
 from noetl.model.outcome import Outcome
 from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference, encode_value
 from noetl.ports.results import ExecutionObjects
-from noetl.stores.results import FileResults, ResultStoreObjects
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.results.result_store_objects import ResultStoreObjects
 from noetl.tools.python.tool import PythonTool
 from tests.tools.python_calls import call
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from noetl.model.reference import StoredReference
-from noetl.stores.results import FileResults, ResultStoreObjects
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.results.result_store_objects import ResultStoreObjects
 from noetl.tools.shell.stream_capture import MAX_LOG, MAX_TEXT, TAIL
 from tests.tools.shell_calls import call, error_of, outcome_of, result_of, with_tool
 
@@ -158,7 +159,8 @@ def test_a_log_gets_only_so_much_of_a_stream() -> None:
 MEASURE = """
 import asyncio, resource, sys
 from pathlib import Path
-from noetl.stores.results import FileResults, ResultStoreObjects
+from noetl.stores.results.file_backend import FileResults
+from noetl.stores.results.result_store_objects import ResultStoreObjects
 from noetl.tools.shell.tool import ShellTool
 from tests.tools.shell_calls import call
 

@@ -23,8 +23,8 @@ from noetl.model.secret import MASK, SecretOrigin
 from noetl.ports.credentials import CredentialError, CredentialUnknown, KeyWrong, StoredCredential
 from noetl.settings import Configuration
 from noetl.stores import open_store, store_file_of
-from noetl.stores.credentials import EncryptedCredentials, generate_key
-from noetl.stores.credentials.encryption_key import read_key_file, write_key_file
+from noetl.stores.credentials.encrypted_credentials import EncryptedCredentials
+from noetl.stores.credentials.encryption_key import generate_key, read_key_file, write_key_file
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from noetl.events.event import Event
 from noetl.kernel.state.blobs import Blob
 from noetl.ports.results import ResultError, ResultStore
 from noetl.ports.store import Append, Committed, Conflict, KeyTaken, Store, StoreError
-from noetl.stores.results import ResultReader
+from noetl.stores.results.result_reader import ResultReader
 
 
 class WrittenElsewhere(StoreError):

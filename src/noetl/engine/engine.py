@@ -25,7 +25,8 @@ from noetl.kernel.state.execution_state import ExecutionState
 from noetl.ports.results import ResultStore
 from noetl.ports.store import ExecutionUnknown, Store
 from noetl.stores.ownership import Owners
-from noetl.stores.results import read_result, store_names
+from noetl.stores.results.named_results import store_names
+from noetl.stores.results.result_reader import read_result
 
 LARGEST_TABLE = 64 << 20
 """Bytes of a table that is given as rows to whoever asks for a result."""

@@ -24,7 +24,7 @@ from noetl.kernel.state.run_state import RunState
 from noetl.ports.results import ResultStore
 from noetl.ports.store import NO_EFFECTS, Append, Row, merge_effects
 from noetl.stores.ownership import Ownership
-from noetl.stores.results import ResultStoreObjects
+from noetl.stores.results.result_store_objects import ResultStoreObjects
 
 
 class ExecutionOrigin(Struct, frozen=True, kw_only=True):

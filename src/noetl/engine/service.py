@@ -39,7 +39,7 @@ from noetl.ports.store import (
     StoreUnusable,
 )
 from noetl.stores.ownership import Owners, Ownership
-from noetl.stores.results import MemoryResults
+from noetl.stores.results.memory_backend import MemoryResults
 
 SNAPSHOT_EVERY = 10_000
 """Events after which a state is kept, so that opening the execution again folds no more than that."""

@@ -14,7 +14,7 @@ from noetl.cli import main
 from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.summary import execution_of
 from noetl.events.event import Event
-from noetl.kernel import ExecutionState
+from noetl.kernel.state.execution_state import ExecutionState
 from noetl.local import Local
 from noetl.settings import read_settings
 from tests.cli.command_line import CompletedCommand as Command

@@ -2,7 +2,7 @@
 
 import pytest
 
-from noetl.kernel import Refused
+from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Cancel, Pause, Resume, Signal
 from tests.conformance.execution.conformance_engine import Engine, LiveConversation
 

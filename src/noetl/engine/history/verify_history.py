@@ -7,7 +7,7 @@ from noetl.engine.history.read import History
 from noetl.kernel.verify.verification import Verification, verify
 from noetl.model.table_reader import decode_value_or_table
 from noetl.ports.results import ResultError, ResultStore
-from noetl.stores.results import read_result
+from noetl.stores.results.result_reader import read_result
 
 
 async def verify_history(history: History, results: ResultStore) -> Verification:

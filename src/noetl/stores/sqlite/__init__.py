@@ -1,3 +1,1 @@
-from noetl.stores.sqlite.store import SqliteStore
-
-__all__ = ["SqliteStore"]
+"""The embedded store: one SQLite file, or memory."""

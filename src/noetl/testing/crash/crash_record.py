@@ -20,11 +20,11 @@ from noetl.events.bodies import (
 )
 from noetl.events.event import Event
 from noetl.events.identifiers import run_id
-from noetl.kernel import ExecutionState
+from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.invariants import violations
 from noetl.kernel.state.replay import replay
 from noetl.ports.store import ExecutionQuery, ExecutionRecord, InboxMessage, Inconsistency
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.crash.effect_tool import EFFECT_KIND, Effect, read_effects
 from noetl.testing.crash.process_life import SurvivingFiles
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from noetl.ports.store import Append, InboxMessage, Snapshot, Verdict
 from noetl.stores.ownership import Owners, Ownership
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 
 
 class ProcessCrash(BaseException):

@@ -12,11 +12,11 @@ from noetl.engine.catalog.playbooks import Playbooks
 from noetl.engine.history.lookup import decode_rows
 from noetl.engine.inbox import RemoteCommand, encode_command
 from noetl.events.event import Event
-from noetl.kernel import ExecutionState
+from noetl.kernel.state.execution_state import ExecutionState
 from noetl.local import Local
 from noetl.ports.store import ExecutionQuery, ExecutionRecord
 from noetl.stores.home_folder import Home
-from noetl.stores.sqlite import SqliteStore
+from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.crash.effect_tool import EFFECT_KIND, effect_tools
 from noetl.testing.crash.fuse import Fuse, FusedStore, MortalOwners
 from noetl.tools.host.worker_tools import Tools

@@ -8,8 +8,10 @@ import msgspec
 from noetl.events import FORMAT, decode, encode, kind_of_body
 from noetl.events.bodies import ParentTask, PlaybookExecutionRequested
 from noetl.events.event import Event
-from noetl.kernel import ExecutionState, Plan, dump_state, evolve, load_state, new_state
-from noetl.kernel.state.execution_state import STATE_FORMAT
+from noetl.kernel.plan import Plan
+from noetl.kernel.state.execution_state import STATE_FORMAT, ExecutionState, new_state
+from noetl.kernel.state.fold import evolve
+from noetl.kernel.state.replay import dump_state, load_state
 from noetl.ports.store import Append, Committed, Effects, ExecutionQuery, OutboxMessage, Row, Snapshot, Store
 from noetl.testing.simulator.simulated_effects import ExecutionMessage
 

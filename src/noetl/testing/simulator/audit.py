@@ -21,12 +21,14 @@ from noetl.events.bodies import (
     TokenClaimed,
 )
 from noetl.events.event import Event
-from noetl.kernel import ExecutionState, Plan, dump_state, evolve, load_state, new_state
 from noetl.kernel.net.commands import Command, LeaseLost, Report
 from noetl.kernel.pipeline.interpreter import MOST_LOSSES
 from noetl.kernel.pipeline.moves import RunTask
+from noetl.kernel.plan import Plan
+from noetl.kernel.state.execution_state import ExecutionState, new_state
+from noetl.kernel.state.fold import evolve
 from noetl.kernel.state.invariants import sequence_gaps, violations
-from noetl.kernel.state.replay import replay
+from noetl.kernel.state.replay import dump_state, load_state, replay
 from noetl.kernel.state.run_state import RunState
 from noetl.testing.simulator.archive import Archive, call_inline, event_of_row
 from noetl.testing.simulator.simulated_tools import SimulatedAttempt, SimulatedEffect, simulated_attempt_of

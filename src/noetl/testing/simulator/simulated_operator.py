@@ -3,8 +3,9 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from noetl.kernel import ExecutionState, Refused
+from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Cancel, Command, Pause, Request, Resume, Retry, Signal
+from noetl.kernel.state.execution_state import ExecutionState
 from noetl.testing.simulator.virtual_clock import SECOND
 
 if TYPE_CHECKING:

@@ -10,8 +10,11 @@ from msgspec import Struct
 from noetl.events import FORMAT, decode
 from noetl.events.bodies import RunResumed
 from noetl.events.event import Event
-from noetl.kernel import ExecutionState, NotOwner, Refused, decision_due, dump_run, handle, new_state, proceed
+from noetl.kernel.errors import NotOwner, Refused
 from noetl.kernel.net.commands import Claim, Command, LeaseLost, Report
+from noetl.kernel.net.decider import decision_due, handle, proceed
+from noetl.kernel.state.execution_state import ExecutionState, new_state
+from noetl.kernel.state.replay import dump_run
 from noetl.ports.store import Effects, OutboxMessage
 from noetl.testing.simulator.archive import call_inline
 from noetl.testing.simulator.simulated_effects import (

@@ -7,8 +7,11 @@ import msgspec
 
 from noetl.events import encode, kind_of_body
 from noetl.events.bodies import EventBody, RunSuspended, StepDone
-from noetl.kernel import advance, cancel_run, evolve_run, judge, judge_without_policy, load_run, pause_run
+from noetl.kernel.pipeline.interpreter import advance, cancel_run, pause_run
 from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Suspend, Wait
+from noetl.kernel.pipeline.policy import judge, judge_without_policy
+from noetl.kernel.state.replay import load_run
+from noetl.kernel.state.run_fold import evolve_run
 from noetl.kernel.state.run_state import ExecutionInputs, RunState
 from noetl.testing.simulator.simulated_server import RunControl
 from noetl.testing.simulator.simulated_tools import PURE_KIND

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from noetl.kernel import ExecutionState, Plan
 from noetl.kernel.net import decider
+from noetl.kernel.plan import Plan
+from noetl.kernel.state.execution_state import ExecutionState
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.simulator.archive import Archive, call_inline
 from noetl.testing.simulator.audit import Audit, AuditFailure

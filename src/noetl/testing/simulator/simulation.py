@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from noetl.kernel import Plan
+from noetl.kernel.plan import Plan
 from noetl.testing.simulator.audit import AuditFailure, comparable_end
 from noetl.testing.simulator.playbook_pieces import SimulatedPlaybook, playbook_of
 from noetl.testing.simulator.scenario import NO_FAULTS, SimulatedScenario

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from noetl.kernel import resolve_references
+from noetl.kernel.references.resolve import resolve_references
 from noetl.model.reference import MARKER, StoredReference, decode_value
 from noetl.ports.results import ExecutionObjects
 

@@ -19,7 +19,7 @@ from noetl.kernel.references.resolve import resolve_references
 from noetl.model.reference import is_object_reference, is_table_reference
 from noetl.ports.store import Store
 from noetl.stores.home_folder import Home
-from noetl.stores.results import read_result
+from noetl.stores.results.result_reader import read_result
 
 
 @click.command("result")
