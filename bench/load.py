@@ -33,7 +33,7 @@ print(json.dumps({"import": imported - started, "load": finished - imported}))
 
 _PARSE = """
 import json, sys, time
-from noetl.expr import parse
+from noetl.expr.expression import parse
 texts = json.load(sys.stdin)
 began = time.process_time()
 for text in texts:

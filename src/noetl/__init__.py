@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from noetl.engine.catalog.preflight import CannotRun
     from noetl.engine.summary import Execution, ExecutionFailed
     from noetl.loader import load, validate
-    from noetl.model import ExpressionError, NoetlError
+    from noetl.model.errors import ExpressionError, NoetlError
     from noetl.model.outcome import ToolError
     from noetl.tools.declaration import tool
 
@@ -35,8 +35,8 @@ _HOMES = {
     "CannotRun": "noetl.engine.catalog.preflight",
     "Execution": "noetl.engine.summary",
     "ExecutionFailed": "noetl.engine.summary",
-    "ExpressionError": "noetl.model",
-    "NoetlError": "noetl.model",
+    "ExpressionError": "noetl.model.errors",
+    "NoetlError": "noetl.model.errors",
     "Playbook": "noetl.dsl.document.playbook",
     "PlaybookInvalid": "noetl.dsl.document.problem",
     "Problem": "noetl.dsl.document.problem",

@@ -14,7 +14,8 @@ from noetl.dsl.document.kinds import Kind, Kinds, KindTaken
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.problem import PlaybookInvalid, Problem
 from noetl.dsl.document.source import MAX_CHARACTERS
-from noetl.model import Json, NoetlError
+from noetl.model.errors import NoetlError
+from noetl.model.json import Json
 from noetl.tools.declaration import kind_from_entry_point
 from noetl.tools.kind_registry import BUILTIN, declared_kinds
 

@@ -16,7 +16,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 import msgspec
 from msgspec import Meta, Struct
 
-from noetl.model import NoetlError
+from noetl.model.errors import NoetlError
 
 Output: TypeAlias = Literal["text", "json"]
 SettingSource: TypeAlias = Literal["flag", "env", ".env", "noetl.toml", "default"]

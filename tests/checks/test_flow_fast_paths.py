@@ -20,7 +20,7 @@ from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Guard, Playbook, Step, Write
 from noetl.dsl.document.source import Mapping, compose
 from noetl.dsl.reader.playbook_reader import read_playbook
-from noetl.expr import Expression
+from noetl.expr.expression import Expression
 from noetl.loader import installed_kinds
 from tests.checks.flow_playbooks import HEADER
 

@@ -8,7 +8,8 @@ from noetl.dsl.document.guard_verdicts import (
     possible_events,
 )
 from noetl.dsl.document.playbook import Admission, Loop, Position, Step, Task
-from noetl.expr import Constant, parse
+from noetl.expr.expression import parse
+from noetl.expr.template import Constant
 
 HERE = Position(1, 1)
 WORK = Step("work", HERE, tasks=(Task("t", "python", HERE),))

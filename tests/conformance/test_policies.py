@@ -3,7 +3,7 @@
 import pytest
 
 from noetl.dsl.document.playbook import Break, Continue, Directive, Fail, Jump, Policy, RetryTask
-from noetl.expr import Expression
+from noetl.expr.expression import Expression
 from tests.playbooks import NOOP, error_codes, first_step, first_task, problem_positions, problems_of, step
 
 

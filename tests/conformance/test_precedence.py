@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from noetl.dsl.document.playbook import Task
 from noetl.dsl.document.source import Mapping, Scalar, node_of, node_value
 from noetl.dsl.document.spec import NOT_INHERITED, NOT_INHERITED_POLICY, inheritable_spec, merge_specs
-from noetl.expr import Constant
-from noetl.model import Json
+from noetl.expr.template import Constant
+from noetl.model.json import Json
 from tests.playbooks import first_task, playbook_of, step
 
 AT = Scalar(None, 1, 1)

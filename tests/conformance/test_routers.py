@@ -3,7 +3,8 @@
 import pytest
 
 from noetl.dsl.document.playbook import Router
-from noetl.expr import Constant, Expression
+from noetl.expr.expression import Expression
+from noetl.expr.template import Constant
 from tests.playbooks import (
     NOOP,
     ProblemPosition,

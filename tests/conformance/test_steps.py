@@ -3,7 +3,7 @@
 import pytest
 
 from noetl.dsl.document.playbook import Loop
-from noetl.expr import Expression
+from noetl.expr.expression import Expression
 from tests.playbooks import (
     NOOP,
     ProblemPosition,

@@ -8,7 +8,7 @@ import pytest
 
 from noetl.dsl.dialects import upgrade_document
 from noetl.dsl.document.source import Located, Mapping, compose, node_value
-from noetl.model import Json
+from noetl.model.json import Json
 
 
 class ReportedProblem(NamedTuple):

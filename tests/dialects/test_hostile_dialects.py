@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from noetl.dsl.dialects import upgrade_document
 from noetl.dsl.document.source import Mapping, Scalar, compose, node_of
-from noetl.model import Json
+from noetl.model.json import Json
 from tests.dialects.dialect_upgrade import upgrade_text, v1_document
 
 WORDS = st.sampled_from(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from noetl.dsl.dialects.yaml_writer import to_yaml
 from noetl.loader import examine
-from noetl.model import Json
+from noetl.model.json import Json
 
 NAMES = ["a", "b", "run", "iter", "city", "x"]
 VALUES: st.SearchStrategy[Any] = st.sampled_from(

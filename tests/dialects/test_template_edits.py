@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from noetl.dsl.dialects.draft.outcome_status import status_edits
 from noetl.dsl.dialects.template_edits import KeyPath, edit_text, name_edits
-from noetl.expr import EvaluationSite, Use, parse
+from noetl.expr.analysis.uses import Use
+from noetl.expr.expression import parse
+from noetl.expr.runtime.missing_value import EvaluationSite
 
 
 def to_run(path: KeyPath, _use: Use) -> tuple[int, str] | None:

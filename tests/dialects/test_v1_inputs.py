@@ -4,8 +4,9 @@ from itertools import product
 
 import pytest
 
-from noetl.expr import Scope, parse_template, render
-from noetl.model import Json
+from noetl.expr.runtime.scope import Scope
+from noetl.expr.template import parse_template, render
+from noetl.model.json import Json
 from tests.dialects.dialect_upgrade import v1_steps, yaml_values
 
 LAYERS = ("definition", "step", "token", "invocation")

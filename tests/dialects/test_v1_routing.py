@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 
 from noetl import validate
-from noetl.expr import EvaluationSite, Scope, parse, truthy
-from noetl.model import Json
+from noetl.expr.expression import parse
+from noetl.expr.runtime.conversion import truthy
+from noetl.expr.runtime.missing_value import EvaluationSite
+from noetl.expr.runtime.scope import Scope
+from noetl.model.json import Json
 from tests.dialects.dialect_upgrade import v1_document, v1_steps
 
 WORKBOOK = '- { task: fetch, type: http, method: GET, endpoint: "http://x" }\n'

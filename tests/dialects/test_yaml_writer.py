@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from noetl.dsl.dialects.yaml_writer import to_yaml
 from noetl.dsl.document.source import compose, node_value
-from noetl.model import Json
+from noetl.model.json import Json
 
 NASTY = [
     "", " ", "  a", "a  ", "a  b", "#", "a #b", "a: b", "a:", ":a", "- a", "-", "?", "? a", "{a}", "[a]", "a, b",

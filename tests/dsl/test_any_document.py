@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from noetl.dsl.document.problem_codes import CODES
 from noetl.dsl.document.source import compose, node_value
 from noetl.loader import examine
-from noetl.model import Json
+from noetl.model.json import Json
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

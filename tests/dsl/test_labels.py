@@ -1,7 +1,7 @@
 """Labels of tasks and steps that the inputs of a task mention."""
 
 from noetl.dsl.document.playbook import Task
-from noetl.expr import Constant, MappingTemplate, template_uses
+from noetl.expr.template import Constant, MappingTemplate, template_uses
 from tests.playbooks import playbook_of, problems_of
 
 TEXT = """\

@@ -9,8 +9,9 @@ from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Policy
 from noetl.dsl.document.source import Scalar, node_of
 from noetl.dsl.reader.reader_context import ReaderContext
-from noetl.expr import Constant, ListTemplate, MappingTemplate, Template, parse, render
-from noetl.model import Json
+from noetl.expr.expression import parse
+from noetl.expr.template import Constant, ListTemplate, MappingTemplate, Template, render
+from noetl.model.json import Json
 from noetl.model.reference import MARKER, escape_key
 from tests.playbooks import (
     NOOP,

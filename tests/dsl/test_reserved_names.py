@@ -2,7 +2,7 @@
 
 import pytest
 
-from noetl.expr import BUILTIN_ITER_KEYS, NAMESPACES
+from noetl.expr.runtime.scope import BUILTIN_ITER_KEYS, NAMESPACES
 from tests.playbooks import NOOP, ProblemPosition, error_codes, problem_positions, problems_of, step
 
 GOOD = ["a", "Z", "_", "_private", "a1", "a-b", "a_b", "camelCase", "end"]

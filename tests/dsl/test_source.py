@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from noetl.dsl.document import source
 from noetl.dsl.document.source import Mapping, Scalar, Sequence, SourceError, SourceLines, compose, node_value
 from noetl.dsl.document.text_position import position_in_text
-from noetl.model import Json
+from noetl.model.json import Json
 
 
 def tree(text: str) -> Mapping:

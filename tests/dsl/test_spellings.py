@@ -3,7 +3,10 @@
 import pytest
 
 from noetl.dsl.document.playbook import Continue, Playbook, RetryTask, Write
-from noetl.expr import Constant, EvaluationSite, Expression, Scope
+from noetl.expr.expression import Expression
+from noetl.expr.runtime.missing_value import EvaluationSite
+from noetl.expr.runtime.scope import Scope
+from noetl.expr.template import Constant
 from tests.playbooks import (
     NOOP,
     ProblemPosition,

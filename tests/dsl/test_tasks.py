@@ -3,7 +3,7 @@
 import pytest
 
 from noetl.dsl.document.playbook import Task
-from noetl.expr import Constant
+from noetl.expr.template import Constant
 from tests.playbooks import (
     ProblemPosition,
     error_codes,

@@ -19,7 +19,8 @@ from noetl.events import (
     kind_of_body,
 )
 from noetl.events import bodies as of
-from noetl.model import Json, NoetlError
+from noetl.model.errors import NoetlError
+from noetl.model.json import Json
 from tests.events.any_event import AT_ANY_SPEED, any_of
 
 STEP_DONE = 20

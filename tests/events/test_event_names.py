@@ -4,7 +4,7 @@ import pytest
 
 from noetl.events import EVENT_KINDS, Event, EventNameUnknown, event_matches, kind_named
 from noetl.events import bodies as of
-from noetl.model import NoetlError
+from noetl.model.errors import NoetlError
 from noetl.model.outcome import succeeded
 
 

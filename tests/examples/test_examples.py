@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import noetl
-from noetl.expr import render
+from noetl.expr.template import render
 from noetl.graph import FORMATS, draw
 from noetl.loader import installed_kinds
 

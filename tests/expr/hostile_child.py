@@ -6,8 +6,8 @@ import signal
 import sys
 import time
 
-from noetl.expr import parse
-from noetl.model import ExpressionError
+from noetl.expr.expression import parse
+from noetl.model.errors import ExpressionError
 from tests.expr.hostile_cases import HARMLESS, REFUSED_WHEN_EVALUATED, REFUSED_WHEN_READ, UNDEFINED
 
 MEMORY = 512 * 1024 * 1024

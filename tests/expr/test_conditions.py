@@ -6,19 +6,13 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noetl.expr import (
-    AbstractValue,
-    EvaluationSite,
-    Expression,
-    KnownValue,
-    Path,
-    Uncertain,
-    mutually_exclusive,
-    parse,
-    truthy,
-    verdicts,
-)
-from noetl.model import ExpressionError
+from noetl.expr.analysis.exclusion import mutually_exclusive
+from noetl.expr.analysis.partial_evaluation import AbstractValue, KnownValue, Uncertain, verdicts
+from noetl.expr.expression import Expression, parse
+from noetl.expr.language.path import Path
+from noetl.expr.runtime.conversion import truthy
+from noetl.expr.runtime.missing_value import EvaluationSite
+from noetl.model.errors import ExpressionError
 
 ABSENT = object()
 VALUES: tuple[object, ...] = (ABSENT, None, 0, 3, "", "a", [], [1])

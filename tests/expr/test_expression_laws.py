@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2 import Environment, nodes
 
-from noetl.expr import EvaluationSite, parse, tokenize
+from noetl.expr.expression import parse
+from noetl.expr.language.lexer import tokenize
 from noetl.expr.language.parser import parse_syntax
-from noetl.model import ExpressionError
+from noetl.expr.runtime.missing_value import EvaluationSite
+from noetl.model.errors import ExpressionError
 
 BOUNDED = settings(max_examples=100, deadline=None)
 """A machine that is busy is not a failure."""

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from noetl.expr import EvaluationSite, Scope, parse
+from noetl.expr.expression import parse
 from noetl.expr.runtime.limits import MAX_BLOCKS, MAX_BRACKETS, MAX_DEPTH, MAX_RANGE
-from noetl.model import ExpressionError, NoetlError
+from noetl.expr.runtime.missing_value import EvaluationSite
+from noetl.expr.runtime.scope import Scope
+from noetl.model.errors import ExpressionError, NoetlError
 
 
 def deep(levels: int) -> Any:

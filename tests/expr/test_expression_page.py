@@ -3,12 +3,12 @@
 import re
 from pathlib import Path
 
-from noetl.expr import NAMESPACES
 from noetl.expr.library.filters import FILTERS
 from noetl.expr.library.functions import FUNCTIONS
 from noetl.expr.library.methods import METHODS
 from noetl.expr.library.tests import TESTS
 from noetl.expr.runtime import limits
+from noetl.expr.runtime.scope import NAMESPACES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "expressions.md").read_text("utf-8")
 

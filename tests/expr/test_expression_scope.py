@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
-from noetl.expr import BUILTIN_ITER_KEYS, NAMESPACES, EvaluationSite, Scope, parse
-from noetl.model import ExpressionError
+from noetl.expr.expression import parse
+from noetl.expr.runtime.missing_value import EvaluationSite
+from noetl.expr.runtime.scope import BUILTIN_ITER_KEYS, NAMESPACES, Scope
+from noetl.model.errors import ExpressionError
 
 ORDER = ("args", "ctx", "iter", "workload", "results", "steps")
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from noetl.expr import Scope, parse
-from noetl.model import ExpressionError
+from noetl.expr.expression import parse
+from noetl.expr.runtime.scope import Scope
+from noetl.model.errors import ExpressionError
 
 
 def value(source: str, **names: Any) -> Any:

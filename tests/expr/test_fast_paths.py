@@ -7,16 +7,18 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noetl.expr import EvaluationSite, Expression, Facts, KnownValue, Scope, parse
 from noetl.expr.analysis import partial_evaluation
+from noetl.expr.analysis.partial_evaluation import Facts, KnownValue
+from noetl.expr.expression import Expression, parse
 from noetl.expr.language.depth import check_depth
 from noetl.expr.language.environment import ENVIRONMENTS
 from noetl.expr.language.lexer import lex
 from noetl.expr.language.parser import parse_syntax
 from noetl.expr.runtime.evaluation import item
 from noetl.expr.runtime.limits import MAX_DEPTH
-from noetl.expr.runtime.missing_value import Missing
-from noetl.model import ExpressionError
+from noetl.expr.runtime.missing_value import EvaluationSite, Missing
+from noetl.expr.runtime.scope import Scope
+from noetl.model.errors import ExpressionError
 from noetl.model.reference import value_reference
 
 BOUNDED = settings(max_examples=200, deadline=None)

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from noetl.expr import parse
-from noetl.model import ExpressionError
+from noetl.expr.expression import parse
+from noetl.model.errors import ExpressionError
 
 ROWS = [{"id": 2, "tag": "b"}, {"id": 1, "tag": "A"}, {"id": 3, "tag": "b"}]
 

@@ -15,7 +15,6 @@ from jinja2.parser import Parser
 from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import SandboxedEnvironment
 
-from noetl.expr import EvaluationSite
 from noetl.expr.analysis import uses
 from noetl.expr.language import parser
 from noetl.expr.language.environment import ENVIRONMENTS, ExpressionEnvironment
@@ -23,6 +22,7 @@ from noetl.expr.language.parser import parse_syntax
 from noetl.expr.language.transform import Operation, transform_syntax
 from noetl.expr.runtime import evaluation
 from noetl.expr.runtime.evaluation import Evaluation
+from noetl.expr.runtime.missing_value import EvaluationSite
 
 JINJA = Environment(autoescape=True)
 

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
-from noetl.expr import EvaluationSite, ReferenceUnresolved, parse, with_extracted, write_at_path
-from noetl.model import ExpressionError
+from noetl.expr.expression import parse
+from noetl.expr.runtime.marker import ReferenceUnresolved, with_extracted, write_at_path
+from noetl.expr.runtime.missing_value import EvaluationSite
+from noetl.model.errors import ExpressionError
 from noetl.model.reference import manifest, part_reference, value_reference
 
 ROWS: Any = [{"id": number} for number in range(3)]
@@ -108,7 +110,7 @@ def test_text_with_a_reference_in_it_is_an_error() -> None:
 
 
 def test_data_of_a_step_is_its_result_if_that_has_no_such_key() -> None:
-    from noetl.expr import Scope
+    from noetl.expr.runtime.scope import Scope
 
     bare = {**value_reference("E/4", {"n": 1}, size=1), "extracted": {"n": 1}, "absent": ["data"]}
     scope = Scope({"steps": {"a": {"result": BIG}, "b": {"result": bare}, "c": {"result": LIST}}})

@@ -2,8 +2,11 @@
 
 import pytest
 
-from noetl.expr import guard_fault, is_template, parse, tokenize, truthy
-from noetl.model import ExpressionError
+from noetl.expr.expression import parse
+from noetl.expr.language.guard import guard_fault, is_template
+from noetl.expr.language.lexer import tokenize
+from noetl.expr.runtime.conversion import truthy
+from noetl.model.errors import ExpressionError
 
 
 @pytest.mark.parametrize(

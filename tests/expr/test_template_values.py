@@ -2,18 +2,19 @@
 
 import pytest
 
-from noetl.expr import (
+from noetl.expr.expression import parse
+from noetl.expr.runtime.missing_value import EvaluationSite
+from noetl.expr.template import (
     Constant,
-    EvaluationSite,
     ListTemplate,
     MappingTemplate,
-    parse,
     parse_template,
     render,
     template_expressions,
     template_uses,
 )
-from noetl.model import ExpressionError, Json
+from noetl.model.errors import ExpressionError
+from noetl.model.json import Json
 
 VALUE: Json = {"url": "{{ base }}/x", "n": 1, "list": ["a", "{{ n }}"], "fixed": {"a": [1, "b"]}}
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from noetl.expr import Use, parse
+from noetl.expr.analysis.uses import Use
+from noetl.expr.expression import parse
 
 
 def paths(source: str) -> list[str]:

@@ -25,8 +25,9 @@ from noetl.dsl.document.playbook import (
     Task,
     Then,
 )
-from noetl.expr import parse, parse_template
-from noetl.model import Json
+from noetl.expr.expression import parse
+from noetl.expr.template import parse_template
+from noetl.model.json import Json
 
 POSITION = Position(1, 1)
 

@@ -1,10 +1,11 @@
 import pytest
 
 from noetl.dsl.document.playbook import Admission, AdmitRule, Break, Loop, Policy, Task, Then
-from noetl.expr import parse, parse_template
+from noetl.expr.expression import parse
+from noetl.expr.template import parse_template
 from noetl.graph.picture import Badge, PictureEdge, PictureNode, PolicyMark, picture_of
 from noetl.graph.playbook_text import flatten, guard_label, inner_source, reads_failure, shorten
-from noetl.model import Json
+from noetl.model.json import Json
 from tests.graph.playbook_builder import (
     POSITION,
     admit,

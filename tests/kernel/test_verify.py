@@ -25,7 +25,7 @@ from noetl.kernel.pipeline.task_inputs import Secrets
 from noetl.kernel.state.replay import replay
 from noetl.kernel.verify import verifier as walk
 from noetl.kernel.verify.verification import Difference, verify
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import succeeded
 from noetl.model.secret import SecretOrigin
 from tests.kernel.driver import EXECUTION, Driver, run

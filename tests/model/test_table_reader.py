@@ -6,7 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from noetl.model import ResultError, table_reader
+from noetl.model import table_reader
+from noetl.model.errors import ResultError
 from noetl.model.table_reader import ROWS_PER_READ, decode_value_or_table, row_key, split_row_key
 from noetl.stores.results.result_reader import TableFile, read_table_rows
 

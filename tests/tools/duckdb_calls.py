@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import Outcome
 from noetl.ports.results import ExecutionObjects
 from noetl.stores.results.file_backend import FileResults

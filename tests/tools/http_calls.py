@@ -11,7 +11,7 @@ from aiohttp import web
 from msgspec import structs
 from multidict import CIMultiDict
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo, Outcome
 from noetl.ports.results import ExecutionObjects
 from noetl.ports.tool import Call

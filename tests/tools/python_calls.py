@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import Outcome
 from noetl.ports.tool import Call
 from noetl.tools.python.tool import PythonTool

@@ -16,7 +16,7 @@ import noetl
 from noetl.dsl.document.kind_reference import reference_of
 from noetl.dsl.document.kinds import Fault, KindTaken, TaskSpec
 from noetl.loader import installed_kinds, schema
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.tool import Call
 from noetl.tools.declaration import ToolRefused

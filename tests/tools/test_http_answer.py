@@ -12,7 +12,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.normalisation import normalise
 from noetl.tools.http.response import decode_body, is_binary, parse_retry_after
 from noetl.tools.http.tool import HttpTool

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import Outcome
 from noetl.tools.http.tool import HttpTool
 from tests.tools.calls import HERE

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.reference import StoredReference
 from noetl.stores.results.file_backend import FileResults
 from noetl.stores.results.result_store_objects import ResultStoreObjects

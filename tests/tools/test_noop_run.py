@@ -3,7 +3,7 @@ import asyncio
 import pytest
 from msgspec import structs
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import succeeded
 from noetl.tools.noop.kind import NoopTool
 from tests.tools.python_calls import call

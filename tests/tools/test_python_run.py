@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from noetl.model import Json
+from noetl.model.json import Json
 from tests.tools.python_calls import failure_of, kind_and_message, result_of
 
 ISOLATIONS = ("pool", "fork", "inline")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import Outcome
 from noetl.tools.python.tool import PythonTool
 from tests.tools.http_calls import Handler, answer, serving

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from noetl.cli import console
-from noetl.model import NoetlError
+from noetl.model.errors import NoetlError
 
 if TYPE_CHECKING:
     from noetl.dsl.document.problem import Problem

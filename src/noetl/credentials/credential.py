@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote, urlsplit
 from msgspec import Struct
 
 from noetl.credentials.masker import leaves
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.secret import MASK
 
 FieldPath = tuple[str | int, ...]

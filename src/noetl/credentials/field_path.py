@@ -7,7 +7,7 @@ from msgspec import structs
 
 from noetl.credentials.credential import secrets_of
 from noetl.credentials.masker import leaves
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.secret import SecretOrigin, secret_marker
 
 FieldPath = tuple[str | int, ...]

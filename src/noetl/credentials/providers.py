@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from noetl.credentials import vault
 from noetl.credentials.credential import DATABASE_SPELLINGS, Credential
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.ports.credentials import CredentialError, CredentialStore, CredentialUnknown, StoredCredential
 from noetl.ports.store import StoreError
 

@@ -10,8 +10,8 @@ import msgspec
 from noetl.credentials.credential import Credential
 from noetl.credentials.providers import CredentialRequest, Providers
 from noetl.dsl.document.playbook import Playbook, Task
-from noetl.expr import Constant, MappingTemplate, Template
-from noetl.model import Json
+from noetl.expr.template import Constant, MappingTemplate, Template
+from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.credentials import CredentialError
 

@@ -15,7 +15,7 @@ from noetl.dsl.document.shape_check import describe_node
 from noetl.dsl.document.shapes import DRAFT_HINT
 from noetl.dsl.document.source import Located, Mapping, SourceError, compose, node_value
 from noetl.dsl.reader.playbook_reader import read_playbook
-from noetl.model import Json
+from noetl.model.json import Json
 
 
 class CompiledPlaybook(NamedTuple):

@@ -27,7 +27,7 @@ from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import LeaseLost, Request, Resume, TimerFired
 from noetl.kernel.state.execution_state import STATE_FORMAT, ExecutionState, new_state
 from noetl.kernel.state.replay import dump_state
-from noetl.model import NoetlError
+from noetl.model.errors import NoetlError
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.results import ResultStore
 from noetl.ports.store import (

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.model import NoetlError
+from noetl.model.errors import NoetlError
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import unescape
 

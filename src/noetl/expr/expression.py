@@ -16,7 +16,8 @@ from noetl.expr.runtime.conversion import to_json
 from noetl.expr.runtime.evaluation import Evaluation
 from noetl.expr.runtime.missing_value import EvaluationSite, Missing, MissingError
 from noetl.expr.runtime.scope import MUTABLE_NAMESPACES, Scope
-from noetl.model import ExpressionError, Json, NoetlError
+from noetl.model.errors import ExpressionError, NoetlError
+from noetl.model.json import Json
 
 _CACHED_EXPRESSIONS = 16_384
 _CACHED_SOURCE_LENGTH = 4_096

@@ -11,7 +11,8 @@ from noetl.expr.language.guard import is_template
 from noetl.expr.runtime.limits import MAX_RESULT_DEPTH
 from noetl.expr.runtime.missing_value import EvaluationSite
 from noetl.expr.runtime.scope import Scope
-from noetl.model import ExpressionError, Json
+from noetl.model.errors import ExpressionError
+from noetl.model.json import Json
 
 
 class Constant(Struct, frozen=True):

@@ -1,4 +1,4 @@
-from noetl.model import NoetlError
+from noetl.model.errors import NoetlError
 
 
 class GraphError(NoetlError):

@@ -6,7 +6,8 @@ import unicodedata
 from typing import assert_never
 
 from noetl.dsl.document.playbook import Guard
-from noetl.expr import Constant, Expression, ListTemplate, MappingTemplate, Template
+from noetl.expr.expression import Expression
+from noetl.expr.template import Constant, ListTemplate, MappingTemplate, Template
 
 LONGEST_LABEL = 80
 """Characters of a line in formats that others draw: nobody knows how much room there will be."""

@@ -6,7 +6,7 @@ NoetlError
 └── NotOwner        a worker reports under a fence that is no longer valid: it stops
 """
 
-from noetl.model import NoetlError
+from noetl.model.errors import NoetlError
 
 
 class WrongSequence(NoetlError):

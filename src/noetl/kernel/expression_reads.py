@@ -6,8 +6,9 @@ from typing import Any
 from msgspec import Struct
 
 from noetl.dsl.document.playbook import Guard
-from noetl.expr import Expression, Path, Scope
-from noetl.expr.runtime.scope import ABSENT
+from noetl.expr.expression import Expression
+from noetl.expr.language.path import Path
+from noetl.expr.runtime.scope import ABSENT, Scope
 from noetl.kernel.truncate import truncate_value
 from noetl.model.reference import MARKER
 

@@ -6,11 +6,13 @@ from typing import Any, NamedTuple
 from noetl.dsl.document.guard_verdicts import handles_failure
 from noetl.dsl.document.playbook import Playbook, Step, Task
 from noetl.dsl.document.step_graph import ancestor_masks, nodes_on_cycles, step_graph_of
-from noetl.expr import NAMESPACES, Constant, Template
+from noetl.expr.runtime.scope import NAMESPACES
+from noetl.expr.template import Constant, Template
 from noetl.kernel.expression_reads import expressions_in
 from noetl.kernel.result_rules import execution_rules, step_rules, task_rules
 from noetl.kernel.server_reads import Needs, reads_extracted
-from noetl.model import ExpressionError, Json
+from noetl.model.errors import ExpressionError
+from noetl.model.json import Json
 from noetl.model.reference import may_hold_marker
 
 WAITING_KINDS = frozenset({"playbook", "wait"})

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from noetl.dsl.document.playbook import Playbook, Step, Task
 from noetl.dsl.document.selection import Selection
-from noetl.expr import Constant, MappingTemplate, Template
-from noetl.model import Json
+from noetl.expr.template import Constant, MappingTemplate, Template
+from noetl.model.json import Json
 
 INLINE_MAX_BYTES = 65_536
 """Larger values leave the log."""

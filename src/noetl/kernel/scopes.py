@@ -9,7 +9,11 @@ from msgspec import structs
 
 from noetl.dsl.document.playbook import Guard, Write
 from noetl.events.bodies import Patch
-from noetl.expr import EvaluationSite, ReferenceUnresolved, Scope, Template, render, truthy, write_at_path
+from noetl.expr.runtime.conversion import truthy
+from noetl.expr.runtime.marker import ReferenceUnresolved, write_at_path
+from noetl.expr.runtime.missing_value import EvaluationSite
+from noetl.expr.runtime.scope import Scope
+from noetl.expr.template import Template, render
 from noetl.kernel.references.resolve import (
     Fetched,
     Unfetched,
@@ -22,7 +26,8 @@ from noetl.kernel.result_rules import INLINE_MAX_BYTES
 from noetl.kernel.state.reducers import combine
 from noetl.kernel.state.run_state import ExecutionInputs, Frame, RunState, reducer_of
 from noetl.kernel.state.variables import json_size, size_growth, variable_at
-from noetl.model import ExpressionError, Json, NoetlError
+from noetl.model.errors import ExpressionError, NoetlError
+from noetl.model.json import Json
 from noetl.model.reference import (
     is_reference,
     is_table_reference,

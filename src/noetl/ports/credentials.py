@@ -9,7 +9,8 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
-from noetl.model import Json, NoetlError
+from noetl.model.errors import NoetlError
+from noetl.model.json import Json
 
 
 class SealedCredential(NamedTuple):

@@ -9,7 +9,8 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
-from noetl.model import Json, ResultError
+from noetl.model.errors import ResultError
+from noetl.model.json import Json
 from noetl.model.reference import StoredReference
 
 __all__ = [

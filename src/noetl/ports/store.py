@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from noetl.model import NoetlError
+from noetl.model.errors import NoetlError
 from noetl.ports.credentials import SealedStore
 
 

@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import Outcome
 from noetl.ports.credentials import CredentialLookup
 from noetl.ports.results import ExecutionObjects

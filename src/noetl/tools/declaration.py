@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec import inspect as types
 
 from noetl.dsl.document.kinds import Fault, Kind, NoInputs, TaskSpec
-from noetl.model import NoetlError
+from noetl.model.errors import NoetlError
 from noetl.ports.tool import Call, Tool
 from noetl.tools.host.input_rules import Inputs
 from noetl.tools.kind_registry import declare_kind

@@ -12,7 +12,7 @@ from noetl.dsl.document.guard_verdicts import (
 )
 from noetl.dsl.document.playbook import Arc, Guard, Playbook, Position, Step
 from noetl.dsl.document.source import Scalar
-from noetl.expr import Expression
+from noetl.expr.expression import Expression
 
 
 def check_arcs(playbook: Playbook, context: DocumentContext) -> None:

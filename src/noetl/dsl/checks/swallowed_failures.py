@@ -13,7 +13,8 @@ from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, Ex
 from noetl.dsl.document.guard_verdicts import FAILED, handles_failure, holds_on
 from noetl.dsl.document.playbook import Arc, Playbook, Step
 from noetl.dsl.document.step_graph import step_graph_of
-from noetl.expr import Use, template_uses
+from noetl.expr.analysis.uses import Use
+from noetl.expr.template import template_uses
 
 
 def check_swallowed_failures(playbook: Playbook, context: DocumentContext) -> None:

@@ -4,8 +4,10 @@ import re
 from collections.abc import Iterable
 
 from noetl.dsl.document.source import Mapping, Node, Scalar, ScalarValue
-from noetl.expr import SourceToken, gives_boolean, is_concatenation, is_template, parse, tokenize
-from noetl.model import ExpressionError
+from noetl.expr.expression import parse
+from noetl.expr.language.guard import gives_boolean, is_concatenation, is_template
+from noetl.expr.language.lexer import SourceToken, tokenize
+from noetl.model.errors import ExpressionError
 
 ERROR_GUARD = "{{ outcome.status == 'error' }}"
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 from noetl.dsl.dialects.yaml_scalars import yaml_block, yaml_flow_mapping, yaml_scalar
-from noetl.model import Json
+from noetl.model.json import Json
 
 Shape: TypeAlias = Literal[
     "", "root", "workbook", "labelled", "steps", "step", "tasks", "task", "loop", "router", "arcs", "arc"

@@ -10,7 +10,7 @@ from noetl.dsl.document.problem import Problem
 from noetl.dsl.document.problem_codes import CODES
 from noetl.dsl.document.source import Located, Scalar, SourceLines
 from noetl.dsl.document.text_position import position_in_text
-from noetl.expr import Expression
+from noetl.expr.expression import Expression
 
 _LONGEST = 500
 

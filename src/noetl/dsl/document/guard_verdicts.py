@@ -7,17 +7,10 @@ from functools import lru_cache
 from typing import Final
 
 from noetl.dsl.document.playbook import Guard, Step
-from noetl.expr import (
-    AbstractValue,
-    Expression,
-    Facts,
-    KnownValue,
-    Path,
-    Template,
-    Uncertain,
-    template_expressions,
-    verdicts,
-)
+from noetl.expr.analysis.partial_evaluation import AbstractValue, Facts, KnownValue, Uncertain, verdicts
+from noetl.expr.expression import Expression
+from noetl.expr.language.path import Path
+from noetl.expr.template import Template, template_expressions
 
 DONE: Final = "step.done"
 LOOP_DONE: Final = "loop.done"

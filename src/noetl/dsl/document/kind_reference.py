@@ -8,7 +8,7 @@ from msgspec import Struct, inspect
 
 from noetl.dsl.document.kinds import Kind, Spelling, TaskSpec
 from noetl.dsl.document.shape_messages import describe_type
-from noetl.model import Json
+from noetl.model.json import Json
 
 _COMMON = frozenset(TaskSpec.__struct_encode_fields__)
 

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct, field
 
-from noetl.model import Json, NoetlError
+from noetl.model.errors import NoetlError
+from noetl.model.json import Json
 
 Code: TypeAlias = Annotated[str, Meta(extra={"literal": True})]
 """Text in another language: taken as it stands, never rendered."""

@@ -10,8 +10,9 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from noetl.dsl.document.kinds import READABLE
-from noetl.expr import Expression, Template
-from noetl.model import Json
+from noetl.expr.expression import Expression
+from noetl.expr.template import Template
+from noetl.model.json import Json
 
 
 class Position(Struct, frozen=True):

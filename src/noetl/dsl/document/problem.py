@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from noetl.dsl.document.source import SourceLines
-from noetl.model import NoetlError
+from noetl.model.errors import NoetlError
 
 Severity: TypeAlias = Literal["error", "warning"]
 

@@ -24,7 +24,7 @@ from noetl.dsl.document.shapes import (
     ThenShape,
 )
 from noetl.dsl.document.spec import inheritable_spec_fields
-from noetl.expr import NAMESPACES
+from noetl.expr.runtime.scope import NAMESPACES
 
 Schema: TypeAlias = dict[str, Any]
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from noetl.model import Json
+from noetl.model.json import Json
 
 
 class Selection:

@@ -12,8 +12,8 @@ from msgspec import inspect
 
 from noetl.dsl.document.shape_messages import describe_type, inline_description, known_keys_hint, quote_hint
 from noetl.dsl.document.source import Located, Mapping, MappingEntry, Node, Scalar, Sequence
-from noetl.expr import is_template
-from noetl.model import Json
+from noetl.expr.language.guard import is_template
+from noetl.model.json import Json
 
 
 class ProblemReporter(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from msgspec import inspect
 
 from noetl.dsl.document.source import Node, Scalar
-from noetl.expr import is_template
+from noetl.expr.language.guard import is_template
 
 _NUMBER = re.compile(r"\s*[-+]?[0-9]+(\.[0-9]+)?\s*")
 _MOST_KEYS = 24

@@ -21,7 +21,8 @@ from yaml.events import (
 )
 from yaml.reader import Reader, ReaderError
 
-from noetl.model import Json, NoetlError
+from noetl.model.errors import NoetlError
+from noetl.model.json import Json
 
 MAX_CHARACTERS = 8_000_000
 MAX_NODES = 500_000

@@ -10,8 +10,11 @@ from noetl.dsl.document.shapes import TaskShape
 from noetl.dsl.document.source import Located, Mapping, MappingEntry, Scalar, node_value
 from noetl.dsl.reader.reader_context import NestedPlaybook, ReaderContext, as_mapping
 from noetl.dsl.reader.rule_reader import PipelineLabels
-from noetl.expr import Constant, MappingTemplate, Template, is_template, parse
-from noetl.model import ExpressionError, Json
+from noetl.expr.expression import parse
+from noetl.expr.language.guard import is_template
+from noetl.expr.template import Constant, MappingTemplate, Template
+from noetl.model.errors import ExpressionError
+from noetl.model.json import Json
 
 LABELS = "labels"
 """The input that they come in."""

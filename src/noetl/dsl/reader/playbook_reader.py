@@ -24,7 +24,7 @@ from noetl.dsl.reader.rule_reader import PipelineLabels, check_unused_rules, rea
 from noetl.dsl.reader.step_reader import read_step
 from noetl.dsl.reader.task_forms import LabelledTask, label_tasks
 from noetl.dsl.reader.task_reader import EnclosingScope, read_task
-from noetl.expr import is_template
+from noetl.expr.language.guard import is_template
 
 
 class ReadPlaybook(NamedTuple):

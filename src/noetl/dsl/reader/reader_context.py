@@ -11,18 +11,11 @@ from noetl.dsl.document.playbook import Guard, Position, Write
 from noetl.dsl.document.shape_check import ShapeChecker, describe_node
 from noetl.dsl.document.shapes import NAME, REFUSED_KEYS, SHAPE_NAMES
 from noetl.dsl.document.source import Located, Mapping, Node, Scalar, Sequence
-from noetl.expr import (
-    NAMESPACES,
-    Constant,
-    Expression,
-    ListTemplate,
-    MappingTemplate,
-    Template,
-    guard_fault,
-    is_template,
-    parse,
-)
-from noetl.model import ExpressionError
+from noetl.expr.expression import Expression, parse
+from noetl.expr.language.guard import guard_fault, is_template
+from noetl.expr.runtime.scope import NAMESPACES
+from noetl.expr.template import Constant, ListTemplate, MappingTemplate, Template
+from noetl.model.errors import ExpressionError
 from noetl.model.reference import escape_key
 
 _NAME = re.compile(NAME)

@@ -24,7 +24,8 @@ from noetl.dsl.document.shapes import REFUSED_KEYS, AllowShape, PolicyShape, The
 from noetl.dsl.document.source import Mapping, Node, Scalar, Sequence
 from noetl.dsl.document.spec import inheritable_spec
 from noetl.dsl.reader.reader_context import ReaderContext, position_of, scalar_text
-from noetl.expr import Expression, Template
+from noetl.expr.expression import Expression
+from noetl.expr.template import Template
 
 _T = TypeVar("_T")
 

@@ -12,7 +12,7 @@ from noetl.dsl.reader.reader_context import ReaderContext, as_mapping, position_
 from noetl.dsl.reader.rule_reader import check_unused_rules, read_admission, read_integer, read_number
 from noetl.dsl.reader.task_forms import LabelledTask, label_tasks
 from noetl.dsl.reader.task_reader import EnclosingScope, move_output_select, read_pipeline
-from noetl.expr import BUILTIN_ITER_KEYS
+from noetl.expr.runtime.scope import BUILTIN_ITER_KEYS
 
 
 def read_step(

@@ -37,7 +37,8 @@ from noetl.dsl.reader.reader_context import (
 )
 from noetl.dsl.reader.rule_reader import PipelineLabels, read_policy
 from noetl.dsl.reader.task_forms import LabelledTask
-from noetl.expr import Template, is_template
+from noetl.expr.language.guard import is_template
+from noetl.expr.template import Template
 
 
 class EnclosingScope(NamedTuple):

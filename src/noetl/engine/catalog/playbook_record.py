@@ -8,7 +8,7 @@ from msgspec import Struct
 from noetl.dsl.compiler import CompiledPlaybook
 from noetl.dsl.document.playbook import Playbook
 from noetl.loader import examine
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.ports.store import StoreError
 
 

@@ -13,7 +13,7 @@ from noetl.dsl.document.source import Mapping, SourceError, compose, node_value
 from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source, encode_source
 from noetl.kernel.plan import Plan
 from noetl.loader import MAX_BYTES, examine
-from noetl.model import NoetlError
+from noetl.model.errors import NoetlError
 from noetl.ports.store import Store, StoreUnusable
 
 # As in column 1, or in a document written as JSON.

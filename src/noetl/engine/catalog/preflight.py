@@ -8,8 +8,8 @@ from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Playbook, Position, Task
 from noetl.dsl.document.problem import PlaybookInvalid, Problem
 from noetl.engine.catalog.playbooks import PlaybookDocument, PlaybookMissing, Playbooks
-from noetl.expr import Constant
-from noetl.model import NoetlError
+from noetl.expr.template import Constant
+from noetl.model.errors import NoetlError
 from noetl.tools.host.worker_tools import unrunnable_tasks
 
 CODE = "cannot-run"

@@ -17,7 +17,7 @@ from noetl.events.bodies import Patch
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.net.commands import Fork
 from noetl.kernel.state.replay import replay
-from noetl.model import NoetlError
+from noetl.model.errors import NoetlError
 from noetl.ports.results import ResultMissing, ResultStore
 from noetl.ports.store import (
     NO_EFFECTS,

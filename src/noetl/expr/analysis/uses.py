@@ -14,7 +14,7 @@ from noetl.expr.library.filters import DEFAULT_FILTERS, FILTERS, LENGTH_FILTERS
 from noetl.expr.library.functions import FUNCTIONS
 from noetl.expr.library.methods import METHOD_NAMES
 from noetl.expr.library.tests import TESTS
-from noetl.model import ExpressionError
+from noetl.model.errors import ExpressionError
 
 _APPLYING_FILTERS: dict[str, tuple[dict[str, Callable[..., Any]], int]] = {
     "map": (FILTERS, 0),

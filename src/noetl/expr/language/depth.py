@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from noetl.expr.runtime.limits import MAX_DEPTH
-from noetl.model import ExpressionError
+from noetl.model.errors import ExpressionError
 
 _LINKS = frozenset({".", "|", "[", "(", "is"})
 _OPENING = frozenset({"(", "[", "{"})

@@ -4,7 +4,7 @@ from jinja2 import nodes
 
 from noetl.expr.language.lexer import Lexeme, lex
 from noetl.expr.language.parser import parse_syntax
-from noetl.model import ExpressionError
+from noetl.model.errors import ExpressionError
 
 _LOOSE_OPERATORS = frozenset({"and", "or", "not", "if", "else"})
 

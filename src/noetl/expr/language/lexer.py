@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from noetl.expr.language.depth import check_depth
 from noetl.expr.runtime.limits import MAX_BRACKETS, MAX_DEPTH, MAX_NUMERAL, MAX_SOURCE, MAX_TOKENS
-from noetl.model import ExpressionError
+from noetl.model.errors import ExpressionError
 
 
 class SourceToken(Struct, frozen=True):

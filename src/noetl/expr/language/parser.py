@@ -11,7 +11,7 @@ from jinja2.parser import Parser
 from noetl.expr.language.lexer import Lexeme, lex
 from noetl.expr.library.operators import COMPARISONS
 from noetl.expr.runtime.limits import MAX_BLOCKS
-from noetl.model import ExpressionError
+from noetl.model.errors import ExpressionError
 
 _STATEMENTS = frozenset({"for", "if", "set"})
 _SILENT = frozenset({"comment", "raw_begin", "raw_end"})

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from noetl.expr.runtime.conversion import type_name
 from noetl.expr.runtime.evaluation import Evaluation
-from noetl.model import ExpressionError
+from noetl.model.errors import ExpressionError
 
 # Anything else, widths above all, is the C library's own business and can grow without bound.
 _FORMAT = re.compile(r"(?:[^%]|%[AaBbdfHIjMmpSUuVWwYyGZz%])*")

@@ -11,7 +11,7 @@ from noetl.expr.runtime.evaluation import Evaluation
 from noetl.expr.runtime.limits import CALL_COST
 from noetl.expr.runtime.marker import referenced_length, refuse_marker
 from noetl.expr.runtime.missing_value import GuardMissing, Missing
-from noetl.model import ExpressionError
+from noetl.model.errors import ExpressionError
 from noetl.model.reference import is_reference
 
 Filter = Callable[..., object]

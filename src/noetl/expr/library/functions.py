@@ -7,7 +7,7 @@ from noetl.expr.runtime.evaluation import Evaluation
 from noetl.expr.runtime.limits import CALL_COST, MAX_RANGE
 from noetl.expr.runtime.missing_value import Missing
 from noetl.expr.runtime.scope import Scope
-from noetl.model import ExpressionError
+from noetl.model.errors import ExpressionError
 
 
 def _now(evaluation: Evaluation) -> str:

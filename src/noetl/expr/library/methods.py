@@ -10,7 +10,7 @@ from noetl.expr.runtime.evaluation import Evaluation
 from noetl.expr.runtime.limits import CALL_COST, MAX_TEXT, NEW_ITEM_COST
 from noetl.expr.runtime.marker import refuse_marker
 from noetl.expr.runtime.missing_value import GuardMissing, Missing
-from noetl.model import ExpressionError
+from noetl.model.errors import ExpressionError
 
 Method = Callable[..., object]
 

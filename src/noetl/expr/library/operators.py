@@ -14,7 +14,7 @@ from noetl.expr.runtime.marker import (
     refuse_markers_in,
 )
 from noetl.expr.runtime.missing_value import Missing
-from noetl.model import ExpressionError
+from noetl.model.errors import ExpressionError
 from noetl.model.reference import MARKER, escape_key, is_reference
 from noetl.model.secret import is_secret
 

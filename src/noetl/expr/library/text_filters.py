@@ -17,7 +17,7 @@ from noetl.expr.runtime.conversion import render_text, to_json, truthy, type_nam
 from noetl.expr.runtime.evaluation import Evaluation
 from noetl.expr.runtime.limits import MAX_NUMERAL
 from noetl.expr.runtime.marker import refuse_markers_in
-from noetl.model import ExpressionError
+from noetl.model.errors import ExpressionError
 from noetl.model.reference import escape, unescape
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence, Set
 from noetl.expr.runtime.limits import MAX_RESULT_DEPTH, Budget
 from noetl.expr.runtime.marker import refuse_markers_in
 from noetl.expr.runtime.missing_value import GuardMissing, Missing
-from noetl.model import ExpressionError, Json
+from noetl.model.errors import ExpressionError
+from noetl.model.json import Json
 
 _SCALARS = frozenset({str, int, bool, type(None)})
 _KINDS = {str: "text", bool: "a boolean", int: "a number", float: "a number", type(None): "none"}

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from noetl.model import ExpressionError, normalisation
+from noetl.model import normalisation
+from noetl.model.errors import ExpressionError
 
 MAX_SOURCE = 1_000_000
 """Characters of one string that holds expressions."""

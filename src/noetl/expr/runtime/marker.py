@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from noetl.model import ExpressionError, Json
+from noetl.model.errors import ExpressionError
+from noetl.model.json import Json
 from noetl.model.reference import MARKER, is_reference, part_reference, references_in
 from noetl.model.secret import is_secret, secrets_in
 

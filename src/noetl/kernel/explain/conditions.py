@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from noetl.dsl.document.playbook import AdmitRule, Arc, Guard, Step
 from noetl.events.bodies import NextEvaluated
-from noetl.expr import Expression
+from noetl.expr.expression import Expression
 from noetl.kernel.explain.explanation_parts import ArcExplanation, Condition, RoutingExplanation
 from noetl.kernel.expression_reads import paths_read
 from noetl.kernel.net.admission import admission_scope
@@ -13,7 +13,7 @@ from noetl.kernel.scopes import EvaluationScope
 from noetl.kernel.state.execution_state import ExecutionState, Token
 from noetl.kernel.state.run_state import RunState
 from noetl.kernel.truncate import truncate_value
-from noetl.model import ExpressionError
+from noetl.model.errors import ExpressionError
 
 
 def condition_text(guard: Guard) -> str:

@@ -15,13 +15,13 @@ from noetl.events.bodies import (
     TokenParked,
 )
 from noetl.events.identifiers import run_id
-from noetl.expr import Expression
+from noetl.expr.expression import Expression
 from noetl.kernel.net.execution_request import deadline_after
 from noetl.kernel.pipeline.policy import expression_error_info
 from noetl.kernel.scopes import EvaluationScope, state_scope
 from noetl.kernel.state.execution_state import ExecutionState, Token
 from noetl.kernel.state.marking import joined_entry
-from noetl.model import ExpressionError
+from noetl.model.errors import ExpressionError
 from noetl.model.outcome import ErrorInfo
 
 

@@ -13,7 +13,7 @@ from noetl.kernel.net.admission import schedule_run
 from noetl.kernel.pipeline.policy import expression_error_info
 from noetl.kernel.scopes import state_scope
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.model import ExpressionError
+from noetl.model.errors import ExpressionError
 from noetl.model.outcome import ErrorInfo
 
 

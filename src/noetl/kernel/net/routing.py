@@ -11,14 +11,14 @@ from noetl.events.bodies import (
     StepFailed,
     TokenEnqueued,
 )
-from noetl.expr import with_extracted
+from noetl.expr.runtime.marker import with_extracted
 from noetl.kernel.pipeline.loops import reduce_contributions
 from noetl.kernel.pipeline.policy import expression_error_info
 from noetl.kernel.scopes import EvaluationScope, playbook_time, routing_scope
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.run_fold import RunEnd
 from noetl.kernel.state.run_state import RunState
-from noetl.model import ExpressionError
+from noetl.model.errors import ExpressionError
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import MARKER, is_reference
 

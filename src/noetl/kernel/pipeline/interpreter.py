@@ -22,7 +22,7 @@ from noetl.kernel.pipeline.waits import begin_wait, outcome_after_wait, wait_att
 from noetl.kernel.plan import WAITING_KINDS
 from noetl.kernel.references.resolve import Fetched, Unfetched
 from noetl.kernel.state.run_state import Frame, RunState
-from noetl.model import ExpressionError
+from noetl.model.errors import ExpressionError
 from noetl.model.outcome import ErrorInfo, failed
 
 LONG_WAIT = 5 * SECOND

@@ -4,7 +4,9 @@ import json
 from typing import Any
 
 from noetl.events.bodies import LoopDone, LoopStarted, Patch, StepFailed
-from noetl.expr import Expression, ReferenceUnresolved, Template
+from noetl.expr.expression import Expression
+from noetl.expr.runtime.marker import ReferenceUnresolved
+from noetl.expr.template import Template
 from noetl.kernel.pipeline.moves import Finish, Move, Record
 from noetl.kernel.pipeline.policy import expression_error_info
 from noetl.kernel.references.resolve import Fetched
@@ -12,7 +14,7 @@ from noetl.kernel.scopes import EvaluationScope, loop_scope
 from noetl.kernel.state.reducers import combine
 from noetl.kernel.state.run_state import RunState, reducer_of
 from noetl.kernel.state.variables import variable_at
-from noetl.model import ExpressionError
+from noetl.model.errors import ExpressionError
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import escape, is_manifest, is_reference, is_table_reference
 

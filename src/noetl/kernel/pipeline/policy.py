@@ -10,13 +10,15 @@ from msgspec import Struct, structs
 
 from noetl.dsl.document.playbook import Break, Continue, Fail, Jump, Policy, RetryTask, Then
 from noetl.events.bodies import EventBody, LoopIterationCompleted, Patch, StepDone, TaskProcessed
-from noetl.expr import Expression, ReferenceUnresolved, SecretRefused, Template
+from noetl.expr.expression import Expression
+from noetl.expr.runtime.marker import ReferenceUnresolved, SecretRefused
+from noetl.expr.template import Template
 from noetl.kernel.pipeline.moves import Fetch, RunTask
 from noetl.kernel.pipeline.task_inputs import idempotency_key
 from noetl.kernel.references.resolve import Fetched, Unfetched, with_needed_values
 from noetl.kernel.scopes import EvaluationScope, item_keys, task_scope
 from noetl.kernel.state.run_state import Frame, RunState
-from noetl.model import ExpressionError
+from noetl.model.errors import ExpressionError
 from noetl.model.outcome import ErrorInfo, Outcome
 from noetl.model.reference import escape, may_hold_marker
 from noetl.model.secret import lost_part, secret_text_marker

@@ -10,13 +10,14 @@ from msgspec import structs
 
 from noetl.dsl.document.playbook import Task
 from noetl.events.bodies import LoopIterationStarted, TaskStarted
-from noetl.expr import Constant, ReferenceUnresolved, SecretRefused, Template, template_uses
+from noetl.expr.runtime.marker import ReferenceUnresolved, SecretRefused
+from noetl.expr.template import Constant, Template, template_uses
 from noetl.kernel.pipeline.moves import RunTask
 from noetl.kernel.plan import WAITING_KINDS, ConstantInputs, timeout_of
 from noetl.kernel.references.resolve import Fetched, Unfetched, with_needed_values
 from noetl.kernel.scopes import EvaluationScope, item_keys, task_scope
 from noetl.kernel.state.run_state import Frame, RunState
-from noetl.model import ExpressionError, NoetlError
+from noetl.model.errors import ExpressionError, NoetlError
 from noetl.model.reference import may_hold_marker, wrap_references
 from noetl.model.secret import SECRET_KEY_PREFIX as SECRET_PREFIX
 from noetl.model.secret import SecretLost, secret_keys

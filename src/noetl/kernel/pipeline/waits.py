@@ -8,7 +8,7 @@ from uuid import UUID
 
 from noetl.events.bodies import RunSuspended
 from noetl.events.identifiers import task_run_id
-from noetl.expr import Constant
+from noetl.expr.template import Constant
 from noetl.kernel.pipeline.policy import SECOND
 from noetl.kernel.pipeline.task_inputs import idempotency_key
 from noetl.kernel.plan import seconds_in

@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from operator import itemgetter
 from typing import Any, TypeVar
 
-from noetl.expr import write_at_path
-from noetl.model import Json, NoetlError
+from noetl.expr.runtime.marker import write_at_path
+from noetl.model.errors import NoetlError
+from noetl.model.json import Json
 from noetl.model.reference import (
     StoredReference,
     escape,

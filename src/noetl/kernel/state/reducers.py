@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from noetl.expr import ReferenceUnresolved
-from noetl.model import ExpressionError
+from noetl.expr.runtime.marker import ReferenceUnresolved
+from noetl.model.errors import ExpressionError
 from noetl.model.reference import append_to_list, is_reference
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from noetl.expr import write_at_path
+from noetl.expr.runtime.marker import write_at_path
 from noetl.model.reference import MARKER, encode_value
 
 Path: TypeAlias = tuple[str, ...]

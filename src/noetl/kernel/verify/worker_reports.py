@@ -15,7 +15,7 @@ from noetl.events.bodies import (
     TaskProcessed,
     TaskStarted,
 )
-from noetl.expr import template_uses
+from noetl.expr.template import template_uses
 from noetl.kernel.expression_reads import expressions_in, reads_stand_ins
 from noetl.kernel.pipeline.interpreter import MOST_LOSSES, advance, advance_frame, pause_run
 from noetl.kernel.pipeline.loops import start_loop

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import msgspec
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.reference import StoredReference, hash_of_key, object_reference
 from noetl.ports.results import ResultError, ResultMissing, ResultStore
 from noetl.stores.results.result_key import key_in_store, split_store_key

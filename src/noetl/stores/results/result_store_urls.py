@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from noetl.model import NoetlError
+from noetl.model.errors import NoetlError
 from noetl.ports.results import ResultError, ResultStore
 from noetl.ports.store import Store
 from noetl.stores.home_folder import Home

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo, ErrorKind, Outcome, failed
 
 _LINE = re.compile(r"^LINE (\d+):", re.MULTILINE)

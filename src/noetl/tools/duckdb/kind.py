@@ -4,7 +4,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from noetl.dsl.document.kinds import Fault, Kind
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.tools.duckdb.text import names_in
 from noetl.tools.host.input_rules import Inputs, Size, literal_text
 from noetl.tools.sql.sql_inputs import DEFAULTS, RESULT, SPELLINGS, SqlInputs, SqlSpec, check_sql_inputs

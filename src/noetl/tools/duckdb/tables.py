@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import duckdb
 import pyarrow as pa
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.reference import ARROW_MEDIA_TYPE, JSON_MEDIA_TYPE, StoredReference, encode_value
 from noetl.ports.results import ExecutionObjects
 from noetl.tools.duckdb.text import quote_literal

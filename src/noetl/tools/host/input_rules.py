@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from noetl.dsl.document.kinds import Fault
-from noetl.model import Json
+from noetl.model.json import Json
 
 Scalar: TypeAlias = str | int | float | bool
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from noetl.dsl.document.kinds import Fault
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo, ErrorKind, Outcome, ToolError, failed
 from noetl.ports.results import ResultError, ResultMissing
 from noetl.ports.tool import Call

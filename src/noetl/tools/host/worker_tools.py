@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from noetl.dsl.document.kinds import Kind, Kinds
 from noetl.dsl.document.playbook import Playbook, Position
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo, Outcome, failed
 from noetl.ports.tool import Call, ExecutionScoped, Tool
 from noetl.tools.host.deadlines import Deadlines

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from noetl.dsl.document.kinds import Auth, Fault, Kind, Seconds, TaskSpec
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.tools.host.input_rules import Inputs, Scalar, at_most_one, exactly_one, literal_text
 
 Method = Literal[

@@ -9,7 +9,7 @@ import msgspec
 from aiohttp import ClientResponse
 from aiohttp.helpers import parse_mimetype
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.normalisation import NotJson, normalise
 
 _SECRET_HEADERS = frozenset({"authorization", "cookie", "set-cookie"})

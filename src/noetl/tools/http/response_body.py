@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 
 from aiohttp import ClientResponse
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import ToolError
 from noetl.model.reference import JSON_MEDIA_TYPE
 from noetl.ports.results import ExecutionObjects

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import aiohttp
 import msgspec
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed
 from noetl.ports.tool import Call
 from noetl.tools.host.tool_attempt import as_outcome, error_outcome, inputs_of, refuse_faults

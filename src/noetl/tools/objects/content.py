@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.normalisation import NotJson, normalise
 from noetl.model.outcome import ToolError
 from noetl.model.reference import (

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import Outcome, ToolError, succeeded
 from noetl.model.reference import ARROW_MEDIA_TYPE, JSON_MEDIA_TYPE, StoredReference
 from noetl.ports.results import ResultError

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import ToolError
 from noetl.model.table_reader import batch_rows
 from noetl.tools.host.extras import install_command

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo, ErrorKind, Outcome, failed
 from noetl.ports.tool import Call
 from noetl.tools.sql.sql_task import BoundStatement

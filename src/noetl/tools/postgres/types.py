@@ -12,7 +12,7 @@ from psycopg.adapt import AdaptersMap, Dumper
 from psycopg.types.json import set_json_loads
 from psycopg.types.string import TextLoader
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.tools.sql.column import (
     Column,
     Unrepresentable,

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from noetl.guest.frame import CodeAnswer, CodeRequest, InputFile, TableForm, file_mark, replace_file_marks
 from noetl.kernel.references.reference_builder import value_preview
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.reference import ARROW_MEDIA_TYPE, JSON_MEDIA_TYPE, StoredReference, may_hold_marker
 from noetl.ports.tool import Call
 from noetl.tools.host.read_reference import read_reference

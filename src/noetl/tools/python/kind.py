@@ -8,7 +8,7 @@ from msgspec import Meta, Struct, field
 from noetl.dsl.document.kinds import Auth, Code, Fault, Kind, Seconds, TaskSpec
 from noetl.guest.code import compile_code
 from noetl.guest.frame import TableForm
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.tools.host.input_rules import Inputs, Scalar, Size, exactly_one, literal_text, present_names
 from noetl.tools.python.side_effects import is_side_effect_free
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from msgspec import structs
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import Outcome, ToolError
 from noetl.model.reference import StoredReference
 from noetl.ports.tool import Call, Tool

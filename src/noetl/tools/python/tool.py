@@ -7,7 +7,7 @@ from functools import partial
 import msgspec
 
 from noetl.guest.frame import CodeAnswer, CodeRequest, LibImport
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
 from noetl.ports.results import ResultError
 from noetl.ports.tool import Call

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from noetl.dsl.document.kinds import Auth, Fault, Kind, Seconds, TaskSpec
 from noetl.guest.quantum import PROVIDERS, qasm_version
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.tools.host.input_rules import Action, Inputs, check_action, literal_text
 
 SIMULATORS = ("aer", "statevector")

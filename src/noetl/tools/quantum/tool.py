@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed, succeeded
 from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference, object_reference
 from noetl.ports.results import ResultMissing

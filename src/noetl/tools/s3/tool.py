@@ -11,7 +11,7 @@ import obstore
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import S3Store
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import Outcome, ToolError
 from noetl.ports.tool import Call
 from noetl.tools.host.tool_attempt import inputs_of

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 
 import msgspec
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import Outcome, succeeded
 from noetl.model.reference import StoredReference
 from noetl.ports.tool import Call

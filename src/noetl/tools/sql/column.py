@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.normalisation import NotJson, normalise
 from noetl.model.outcome import ToolError
 

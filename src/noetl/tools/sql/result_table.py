@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import ToolError
 from noetl.model.reference import StoredReference, encode_value
 from noetl.ports.results import ObjectDraft

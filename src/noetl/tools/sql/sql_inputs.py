@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from msgspec import Meta, Struct
 
 from noetl.dsl.document.kinds import Auth, Fault, Spelling, Sql, TaskSpec
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.reference import MARKER
 from noetl.tools.host.input_rules import Inputs, at_most_one, present_names
 

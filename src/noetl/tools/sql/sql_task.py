@@ -7,7 +7,7 @@ import msgspec
 from msgspec import structs
 
 from noetl.dsl.document.kinds import Fault
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import ToolError
 from noetl.ports.tool import Call
 from noetl.tools.host.tool_attempt import inputs_of

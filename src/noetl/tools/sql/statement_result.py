@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from noetl.kernel.references.reference_builder import value_preview
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import Outcome
 from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference, encode_value
 from noetl.ports.results import ObjectDraft

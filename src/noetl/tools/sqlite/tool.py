@@ -9,7 +9,7 @@ from pathlib import Path
 
 import apsw
 
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo, ErrorKind, Outcome, ToolError, failed
 from noetl.ports.tool import Call
 from noetl.tools.host.input_rules import name_phrase

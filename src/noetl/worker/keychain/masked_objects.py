@@ -9,7 +9,7 @@ from typing import Any
 from noetl.credentials.archive_text import CHUNK
 from noetl.credentials.file_masker import holds_secret, is_textual, mask_file
 from noetl.credentials.masker import Masker
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.model.outcome import ToolError
 from noetl.model.reference import JSON_MEDIA_TYPE, SECRET_MARKER_BYTES, StoredReference
 from noetl.ports.results import ExecutionObjects, ObjectDraft

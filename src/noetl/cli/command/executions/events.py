@@ -14,7 +14,7 @@ from noetl.events.bodies import PlaybookExecutionRequested
 from noetl.events.errors import EventNameUnknown
 from noetl.events.event import Event, envelope
 from noetl.events.event_kind import kind_named
-from noetl.model import Json
+from noetl.model.json import Json
 from noetl.ports.store import Store
 from noetl.settings import Settings
 from noetl.stores.home_folder import Home

@@ -8,11 +8,12 @@ from noetl.cli.console import visible
 from noetl.cli.report.format import yaml_lines
 from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Arc, Loop, Playbook, Step, Task
-from noetl.expr import Constant, Expression, template_uses
+from noetl.expr.expression import Expression
+from noetl.expr.template import Constant, template_uses
 from noetl.kernel.net.execution_request import render_workload
 from noetl.kernel.plan import Plan
 from noetl.kernel.state.execution_state import new_state
-from noetl.model import ExpressionError
+from noetl.model.errors import ExpressionError
 from noetl.tools.host.worker_tools import unrunnable_tasks
 
 NO_EXECUTION = "00000000-0000-7000-8000-000000000000"

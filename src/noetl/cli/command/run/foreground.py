@@ -32,7 +32,7 @@ from noetl.kernel.errors import Refused
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.loader import installed_kinds
 from noetl.local import Local
-from noetl.model import NoetlError, ResultError
+from noetl.model.errors import NoetlError, ResultError
 from noetl.ports.store import ExecutionUnknown, Store, StoreError, StoreFull
 from noetl.settings import Configuration
 from noetl.stores import store_file_of

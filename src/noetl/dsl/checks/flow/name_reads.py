@@ -8,7 +8,8 @@ from noetl.dsl.checks.flow.name_sources import NameSources, task_arg_paths
 from noetl.dsl.checks.flow.path_sets import Path
 from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, ExpressionRole
 from noetl.dsl.document.playbook import Playbook, Step
-from noetl.expr import BUILTIN_ITER_KEYS, NAMESPACES, Use
+from noetl.expr.analysis.uses import Use
+from noetl.expr.runtime.scope import BUILTIN_ITER_KEYS, NAMESPACES
 
 
 class NameScope(enum.Enum):

@@ -14,7 +14,8 @@ from noetl.dsl.checks.flow.step_routes import StepRoutes, step_routes
 from noetl.dsl.document.guard_verdicts import possible_events
 from noetl.dsl.document.playbook import Arc, Playbook, Step
 from noetl.dsl.document.step_graph import ancestor_masks, forward_order, reverse_edges
-from noetl.expr import Expression, mutually_exclusive
+from noetl.expr.analysis.exclusion import mutually_exclusive
+from noetl.expr.expression import Expression
 
 _COMPARED = 64
 """Arcs of one router whose guards are compared; of more, all are taken to fire together."""

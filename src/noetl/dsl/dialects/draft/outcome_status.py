@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from noetl.dsl.dialects.template_edits import Edit, TemplateTokens, string_constant
-from noetl.expr import SourceToken
+from noetl.expr.language.lexer import SourceToken
 
 _DRAFT_STATUS = "('success' if outcome.status == 'ok' else outcome.status)"
 _STATUS = {("outcome", "status"), ("output", "status")}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from noetl.dsl.dialects.expression_text import ERROR_GUARD
 from noetl.dsl.dialects.nodes import new_entry, new_mapping, new_sequence, new_text
 from noetl.dsl.document.source import Located, Mapping, MappingEntry, Node, Sequence, node_of
-from noetl.model import Json
+from noetl.model.json import Json
 
 RESULTS_KEY = "task_results"
 """The key of ctx under which results are kept that other steps read."""

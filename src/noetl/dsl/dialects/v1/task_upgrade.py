@@ -15,8 +15,8 @@ from noetl.dsl.dialects.v1.pipeline_builder import GuardTask, PipelineBuilder, P
 from noetl.dsl.dialects.v1.v1_workbook import TaskDefinition, code_with_main_result
 from noetl.dsl.document.shape_check import ProblemReporter
 from noetl.dsl.document.source import Located, Mapping, MappingEntry, Node, Scalar, node_of
-from noetl.expr import BUILTIN_ITER_KEYS, NAMESPACES
-from noetl.model import NoetlError
+from noetl.expr.runtime.scope import BUILTIN_ITER_KEYS, NAMESPACES
+from noetl.model.errors import NoetlError
 
 # A value is copied into every expression that reads it, and a task into every step that runs it: a document
 # of a few lines can grow exponentially. Parts are tasks and inputs, copied are characters.

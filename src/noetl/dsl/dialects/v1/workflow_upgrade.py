@@ -19,7 +19,7 @@ from noetl.dsl.dialects.v1.transition_arcs import upgrade_transitions
 from noetl.dsl.dialects.v1.v1_steps import ERROR_HANDLER, V1Step
 from noetl.dsl.document.shape_check import ProblemReporter
 from noetl.dsl.document.source import Mapping, MappingEntry
-from noetl.expr import NAMESPACES
+from noetl.expr.runtime.scope import NAMESPACES
 
 
 @dataclass(slots=True)
