@@ -53,7 +53,7 @@ async def _measure_both(dsn: str) -> tuple[float, float]:
             times["raw"].append(await _copy_with_driver(connection, table_rows))
             times["task"].append(await _copy_with_task(tool, dsn, table_rows))
             for table in times:
-                count = await (await connection.execute(f"SELECT count(*) FROM {table}")).fetchone()  # noqa: S608 -- our own names
+                count = await (await connection.execute(f"SELECT count(*) FROM {table}")).fetchone()  # noqa: S608 - our own names
                 if count != (ROWS,):
                     raise RuntimeError(f"{table} has {count} rows")
                 await connection.execute(f"TRUNCATE {table}")

@@ -22,7 +22,7 @@ class WebRequest(NamedTuple):
 class WebAnswer(NamedTuple):
     body: Any = None
     status: int = 200
-    headers: dict[str, str] = {}  # noqa: RUF012 -- a default of a tuple's field, never written
+    headers: dict[str, str] = {}  # noqa: RUF012 - a default of a tuple's field, never written
 
 
 class WebServer(NamedTuple):
@@ -55,7 +55,7 @@ def web_server(answer: Callable[[WebRequest], WebAnswer]) -> Iterator[WebServer]
             self.end_headers()
             self.wfile.write(body)
 
-        do_GET = do_POST = do_PUT = do_DELETE = _reply  # noqa: N815 -- the names it looks for
+        do_GET = do_POST = do_PUT = do_DELETE = _reply  # noqa: N815 - the names it looks for
 
         def log_message(self, *_: object) -> None:
             """Says nothing."""

@@ -105,10 +105,10 @@ class Server(NamedTuple):
     def wait_for(self, url: str, body: bytes | None = None) -> None:
         """Asks until the answer is good. Raises Unavailable if the server ends, or is late."""
         until = time.monotonic() + START_SECONDS
-        request = urllib.request.Request(url, body, {"content-type": "application/json"})  # noqa: S310 -- an address on loopback
+        request = urllib.request.Request(url, body, {"content-type": "application/json"})  # noqa: S310 - an address on loopback
         while time.monotonic() < until and self.process.poll() is None:
             try:
-                with urllib.request.urlopen(request, timeout=START_SECONDS):  # noqa: S310 -- an address on loopback
+                with urllib.request.urlopen(request, timeout=START_SECONDS):  # noqa: S310 - an address on loopback
                     return
             except OSError:
                 time.sleep(0.1)

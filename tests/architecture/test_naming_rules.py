@@ -23,6 +23,7 @@ KIND_PARTS = {
     "text": "the text that it is given, as its server sees it",
 }
 """Modules that several packages of `noetl.tools` have on purpose."""
+STORE_PARTS = {"store": "the port, and what keeps its promises in a package of `noetl.stores`"}
 REPEATED_FUNCTIONS = {
     "check": "what a kind of tool says about a task beyond its types",
     "main": "the entry of a program",
@@ -82,8 +83,14 @@ EMPTY_WORDS = frozenset(
 """Names that say nothing about what they hold."""
 
 
-def is_kind_part(name: str) -> bool:
-    return name.startswith("noetl.tools.") and name.rsplit(".", 1)[-1] in KIND_PARTS
+def has_role(name: str) -> bool:
+    """Whether a module is called as others are on purpose."""
+    stem = name.rsplit(".", 1)[-1]
+    return (
+        name.startswith("noetl.cli.command")
+        or (name.startswith("noetl.tools.") and stem in KIND_PARTS)
+        or (name.startswith("noetl.stores.") and stem in STORE_PARTS)
+    )
 
 
 def repeated(homes: dict[str, list[str]]) -> dict[str, list[str]]:
@@ -122,8 +129,7 @@ def test_a_module_is_called_by_a_noun(folder: str) -> None:
 def test_the_last_part_of_a_module_name_stands_once(folder: str) -> None:
     homes: dict[str, list[str]] = defaultdict(list)
     for module in modules(folder):
-        is_command = module.name.startswith("noetl.cli.command")
-        if module.stem not in REPEATED_STEMS and not is_command and not is_kind_part(module.name):
+        if module.stem not in REPEATED_STEMS and not has_role(module.name):
             homes[module.stem].append(module.name)
     assert repeated(homes) == {}
 

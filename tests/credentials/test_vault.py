@@ -11,7 +11,7 @@ from noetl.ports.credentials import CredentialError
 from tests.credentials.credential_servers import VaultServer, serve_application
 
 
-def ask(vault: VaultServer, token: str = "root", **fields: Any) -> dict[str, Any]:  # noqa: S107 -- no secret
+def ask(vault: VaultServer, token: str = "root", **fields: Any) -> dict[str, Any]:  # noqa: S107 - no secret
     async def resolve() -> dict[str, Any]:
         async with serve_application(vault.application()) as url:
             providers = Providers(None, {"VAULT_ADDR": url, "VAULT_TOKEN": token})

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from msgspec import Struct
 
-from noetl.events import EVENT_KINDS, Event
+from noetl.events.event import Event
+from noetl.events.event_kind import EVENT_KINDS
 from noetl.model.json import Json
 
 EXECUTION = "019a48f3-6a00-7c3e-9d52-6b1f0e8a4c17"

@@ -6,19 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.events import (
-    EVENT_KINDS,
-    FORMAT,
-    Codec,
-    EventBody,
-    EventKind,
-    EventUnreadable,
-    EventUnwritable,
-    decode,
-    encode,
-    kind_of_body,
-)
 from noetl.events import bodies as of
+from noetl.events.bodies import EventBody
+from noetl.events.codec import FORMAT, Codec, decode, encode
+from noetl.events.errors import EventUnreadable, EventUnwritable
+from noetl.events.event_kind import EVENT_KINDS, EventKind, kind_of_body
 from noetl.model.errors import NoetlError
 from noetl.model.json import Json
 from tests.events.any_event import AT_ANY_SPEED, any_of

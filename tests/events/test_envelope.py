@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from noetl.events import Event, EventBody, envelope
 from noetl.events import bodies as of
+from noetl.events.bodies import EventBody
+from noetl.events.event import Event, envelope
 from noetl.model.outcome import ErrorInfo, failed, succeeded
 from tests.events.any_event import AT_ANY_SPEED, EXECUTION, any_event
 

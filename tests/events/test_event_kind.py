@@ -4,17 +4,10 @@ from typing import get_args
 
 import pytest
 
-from noetl.events import (
-    EVENT_KINDS,
-    EventBody,
-    EventEntity,
-    EventSource,
-    EventStatus,
-    EventUnreadable,
-    kind_numbered,
-    kind_of_body,
-)
 from noetl.events import bodies as of
+from noetl.events.bodies import EventBody, EventSource
+from noetl.events.errors import EventUnreadable
+from noetl.events.event_kind import EVENT_KINDS, EventEntity, EventStatus, kind_numbered, kind_of_body
 from noetl.model.outcome import ErrorInfo, failed, succeeded
 from tests.events.standard_events import BY_SERVER, BY_WORKER
 

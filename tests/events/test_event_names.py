@@ -2,8 +2,10 @@
 
 import pytest
 
-from noetl.events import EVENT_KINDS, Event, EventNameUnknown, event_matches, kind_named
 from noetl.events import bodies as of
+from noetl.events.errors import EventNameUnknown
+from noetl.events.event import Event, event_matches
+from noetl.events.event_kind import EVENT_KINDS, kind_named
 from noetl.model.errors import NoetlError
 from noetl.model.outcome import succeeded
 

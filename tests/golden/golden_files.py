@@ -12,8 +12,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from noetl.events import FORMAT, decode, encode, kind_of_body
+from noetl.events.codec import FORMAT, decode, encode
 from noetl.events.event import Event
+from noetl.events.event_kind import kind_of_body
 from noetl.kernel.plan import Plan
 from tests.golden.golden_scenarios import RECORDED, SCENARIOS, play_scenario
 from tests.golden.normal_form import normal_form

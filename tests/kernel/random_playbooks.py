@@ -6,8 +6,9 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from noetl.dsl.document.playbook import Playbook
-from noetl.events import FORMAT, decode, encode, kind_of_body
+from noetl.events.codec import FORMAT, decode, encode
 from noetl.events.event import Event
+from noetl.events.event_kind import kind_of_body
 from noetl.kernel.net.commands import Cancel, ChildEnded, LeaseLost, Pause, Resume, Retry, Signal
 from noetl.kernel.pipeline.interpreter import cancel_run, pause_run
 from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Suspend, Wait

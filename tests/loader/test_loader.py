@@ -49,7 +49,7 @@ def test_the_public_names_are_these() -> None:
     assert dir(noetl) == noetl.__all__
     assert all(getattr(noetl, name) is not None for name in noetl.__all__)
     with pytest.raises(AttributeError, match="no attribute `lod`"):
-        noetl.lod  # noqa: B018
+        noetl.lod  # noqa: B018 - asking for it is the test
 
 
 def test_text_loads_as_a_typed_playbook() -> None:

@@ -10,8 +10,9 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec.structs import FieldInfo, fields
 
-from noetl.events import EVENT_KINDS, Event, EventKind, envelope
 from noetl.events.bodies import Body, ParentTask, Patch, Reported, StepDone
+from noetl.events.event import Event, envelope
+from noetl.events.event_kind import EVENT_KINDS, EventKind
 from noetl.model.outcome import ErrorInfo, Outcome
 
 INTRODUCTION = """\

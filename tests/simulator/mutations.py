@@ -275,7 +275,7 @@ def _broken(mutation: Mutation, original: Any, names: dict[str, Any]) -> Any:
     )
     made: dict[str, Any] = {}
     broken = source.replace(mutation.old, mutation.new)
-    exec(compile(broken, f"<{mutation.name}>", "exec", dont_inherit=True), names, made)  # noqa: S102 -- our own source
+    exec(compile(broken, f"<{mutation.name}>", "exec", dont_inherit=True), names, made)  # noqa: S102 - our own source
     return made[function.__name__]
 
 

@@ -5,8 +5,8 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.events import Event
 from noetl.events.codec import FORMAT, decode, encode
+from noetl.events.event import Event
 from noetl.events.event_kind import kind_of_body
 from noetl.ports.store import Append, Committed, Row
 from noetl.stores.sqlite.store import SqliteStore

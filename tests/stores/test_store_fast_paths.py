@@ -166,7 +166,7 @@ def tables_after(query: str, rows: list[tuple[Any, ...]], together: int) -> list
         values = [value for row in rows[start : start + together] for value in row]
         insert_values(connection, query, values, width)
     tables = ("event", "execution", "timer")
-    contents = [sorted(connection.execute(f"SELECT * FROM {table}")) for table in tables]  # noqa: S608 -- our own
+    contents = [sorted(connection.execute(f"SELECT * FROM {table}")) for table in tables]  # noqa: S608 - our own
     connection.close()
     return contents
 

@@ -96,7 +96,7 @@ def _zip_members(file: IO[bytes]) -> Iterator[Iterator[bytes]]:
 
 def _parquet_buffers(file: IO[bytes]) -> Iterator[bytes]:
     try:
-        from pyarrow import parquet  # noqa: PLC0415 -- an extra, and large
+        from pyarrow import parquet  # noqa: PLC0415 - an extra, and large
     except ModuleNotFoundError:
         return
     for batch in parquet.ParquetFile(file).iter_batches():
@@ -105,7 +105,7 @@ def _parquet_buffers(file: IO[bytes]) -> Iterator[bytes]:
 
 def _arrow_buffers(file: IO[bytes]) -> Iterator[bytes]:
     try:
-        from pyarrow import ipc  # noqa: PLC0415 -- an extra, and large
+        from pyarrow import ipc  # noqa: PLC0415 - an extra, and large
     except ModuleNotFoundError:
         return
     batches = ipc.open_file(file)

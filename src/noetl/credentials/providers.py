@@ -102,7 +102,7 @@ class Providers:
         for field in ("token_url", "client_id"):
             if not fields.get(field):
                 raise _missing_field(request, field)
-        from noetl.credentials.oauth2 import fetch_access_token  # noqa: PLC0415 -- few playbooks need its HTTP client
+        from noetl.credentials.oauth2 import fetch_access_token  # noqa: PLC0415 - few playbooks need its HTTP client
 
         token = await fetch_access_token(fields)
         fields = {**fields, "access_token": token.text, "value": token.text}
@@ -119,7 +119,7 @@ class Providers:
         return Credential(request.name, request.kind, {"value": data[field]})
 
     async def _secret_manager(self, request: CredentialRequest) -> Credential:
-        from noetl.credentials.secret_manager import read_managed_secret  # noqa: PLC0415 -- few playbooks need its HTTP client
+        from noetl.credentials.secret_manager import read_managed_secret  # noqa: PLC0415 - few playbooks need its HTTP client
 
         text = await read_managed_secret(request.fields, request.name, self._environment)
         return Credential(request.name, request.kind, {**_fields_in(text), "value": text})

@@ -84,7 +84,7 @@ class CredentialResolver:
             credential = await self._providers.resolve(request)
         except CredentialError:
             raise
-        except Exception as error:  # noqa: BLE001 -- clients of others raise anything, and tell what they sent
+        except Exception as error:  # noqa: BLE001 - clients of others raise anything, and tell what they sent
             raise CredentialError(f"it could not be looked up: {type(error).__name__}") from None
         lifetime = FRESH_SECONDS if credential.lifetime is None else max(credential.lifetime, MIN_SECONDS)
         self._cache[key] = _CachedCredential(credential, self._clock() + lifetime)

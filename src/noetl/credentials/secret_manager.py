@@ -19,7 +19,7 @@ TIMEOUT_SECONDS = 15.0
 """Seconds in which a secret must be had."""
 
 _METADATA = "metadata.google.internal"
-_TOKEN = "computeMetadata/v1/instance/service-accounts/default/token"  # noqa: S105 -- a path
+_TOKEN = "computeMetadata/v1/instance/service-accounts/default/token"  # noqa: S105 - a path
 _GCP = "https://secretmanager.googleapis.com/"
 
 

@@ -25,7 +25,7 @@ async def read_vault_secret(
     if not token:
         raise CredentialError("there is no token for Vault", "set VAULT_TOKEN where the worker runs")
     try:
-        import hvac  # noqa: F401, PLC0415 -- an extra, wanted only by those who use it
+        import hvac  # noqa: F401, PLC0415 - an extra, wanted only by those who use it
     except ModuleNotFoundError:
         message = "the client of Vault is not installed"
         raise CredentialError(message, "pip install 'noetl[vault]'") from None
@@ -36,12 +36,12 @@ async def read_vault_secret(
     )
 
 
-def _read_version(  # noqa: PLR0917 -- what a request to Vault consists of
+def _read_version(  # noqa: PLR0917 - what a request to Vault consists of
     url: str, token: str, namespace: str | None, mount: str, path: str, version: int | None
 ) -> dict[str, Any]:
-    import hvac  # noqa: PLC0415 -- an extra, wanted only by those who use it
-    import hvac.exceptions as faults  # noqa: PLC0415 -- part of that extra
-    import requests  # noqa: PLC0415 -- comes with hvac
+    import hvac  # noqa: PLC0415 - an extra, wanted only by those who use it
+    import hvac.exceptions as faults  # noqa: PLC0415 - part of that extra
+    import requests  # noqa: PLC0415 - comes with hvac
 
     subject = f"`{mount}/{path}` in Vault at {mask_password(url)}"
     try:

@@ -43,7 +43,7 @@ def run_pure_attempt(
     """The same for a pure tool, which waits for nothing.
 
     The fast path of `run_attempt`: without a task of the event loop, a deadline and a turn of the loop for
-    each attempt, which is most of what a pure task costs. `tests/engine/test_fast_paths.py` holds both equal.
+    each attempt, which is most of what a pure task costs. test_engine_fast_paths.py holds both equal.
     """
     tool, call, finish = _prepare(tools, ledger, run, move, keychain)
     return finish(_unknown(move.task.kind) if tool is None else _run_pure(tool, call))

@@ -63,7 +63,7 @@ def decide_routing(state: ExecutionState, run: RunState, now: int) -> list[Event
 
 
 # The fast path of `decide_routing`: most steps have one arc without a guard, and judging it would build a
-# scope with the event in it. test_fast_paths.py holds that both give the same.
+# scope with the event in it. test_kernel_fast_paths.py holds that both give the same.
 def _route_unconditionally(run: RunState) -> list[EventBody]:
     """As `decide_routing`, where the first arc is taken whatever happened, and nothing is to be evaluated."""
     arcs = run.step.arcs

@@ -84,7 +84,7 @@ def judge(  # noqa: PLR0917 - what is judged, and what that needs
 
 # The fast path of `judge`: start, outcome and end of a task that has nothing to evaluate go into one report,
 # so that a no-op step or iteration costs one report instead of three, and builds no scope. What it gives must
-# be what `judge` and `advance` give one after the other; tests/kernel/test_fast_paths.py holds it to that.
+# be what `judge` and `advance` give one after the other: tests/kernel/test_kernel_fast_paths.py holds that.
 def judge_without_policy(run: RunState, move: RunTask, outcome: Outcome) -> tuple[EventBody, ...] | None:
     """As `judge`, before the attempt is recorded as started; None if there is something to evaluate.
 
@@ -147,7 +147,7 @@ def judge_with_policy(  # noqa: PLR0917 - what is judged, and what that needs
     """As `judge`, for an outcome that is escaped already. Raises Unfetched."""
     frame = run.frames[index]
     task = run.task(frame)
-    # The fast path of `_judge_with_values`, without a scope; test_fast_paths.py holds both to the same.
+    # The fast path of `_judge_with_values`, without a scope; test_kernel_fast_paths.py holds both to the same.
     if task.policy is None and not task.writes:
         verdict = _Verdict(do="continue" if outcome.status == "ok" else "fail")
         return _task_processed(run, frame, outcome, verdict, [])

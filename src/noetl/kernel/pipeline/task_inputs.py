@@ -237,7 +237,7 @@ def _missing_secrets_error(error: Unfetched, secrets: Secrets | None) -> NoetlEr
 
 
 # The fast path of `_render_attempt`: most tasks of large loops have constant inputs, and rendering them for
-# every attempt would cost a scope each time. test_fast_paths.py holds that both give the same.
+# every attempt would cost a scope each time. test_kernel_fast_paths.py holds that both give the same.
 def _constant_attempt(
     run: RunState, frame: Frame, task: Task, constants: ConstantInputs, now: int
 ) -> RunTask:

@@ -27,7 +27,7 @@ def unwatch(watchers: Watchers, token: str, watches: Iterable[Watch]) -> None:
 
 
 # The fast path of asking all parked tokens again after every write, which is quadratic where many wait.
-# test_fast_paths.py holds that it finds all whose rules read what was written.
+# test_kernel_fast_paths.py holds that it finds all whose rules read what was written.
 def watching_tokens(watchers: Watchers, space: str, path: Path) -> Iterator[str]:
     """The tokens that watch this path, something above it, or something below it."""
     for variable in (f"{space}.", f"{space}.{path[0]}"):

@@ -58,7 +58,7 @@ def _data_key(sealed: SealedCredential, key: EncryptionKey) -> bytes:
 
 def _encrypt(key: bytes, data: bytes, associated: bytes) -> bytes:
     nonce = os.urandom(_NONCE_BYTES)
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 -- slow to import, and few runs need it
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - slow to import, and few runs need it
 
     return nonce + AESGCM(key).encrypt(nonce, data, associated)
 
@@ -66,8 +66,8 @@ def _encrypt(key: bytes, data: bytes, associated: bytes) -> bytes:
 def _decrypt(key: bytes, data: bytes, associated: bytes) -> bytes:
     if len(data) <= _NONCE_BYTES:
         raise _BrokenSeal
-    from cryptography.exceptions import InvalidTag  # noqa: PLC0415 -- see `_encrypt`
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 -- see `_encrypt`
+    from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - see `_encrypt`
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - see `_encrypt`
 
     try:
         return AESGCM(key).decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], associated)

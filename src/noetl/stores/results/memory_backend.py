@@ -56,10 +56,10 @@ class MemoryBackend:
     async def remove_folder(self, folder: str) -> None:
         await self.remove(await self.names(folder))
 
-    def scratch(self, folder: str) -> Path:  # noqa: ARG002 -- nothing outlives the process
+    def scratch(self, folder: str) -> Path:  # noqa: ARG002 - nothing outlives the process
         return Path(tempfile.gettempdir())
 
-    async def sweep(self, before: float) -> int:  # noqa: ARG002 -- nothing outlives the process
+    async def sweep(self, before: float) -> int:  # noqa: ARG002 - nothing outlives the process
         return 0
 
     async def close(self) -> None:

@@ -27,7 +27,7 @@ class RemoteBackend(ABC):
         await self.remove(await self.names(folder))
         await asyncio.to_thread(remove_folder, self._scratch / folder)
 
-    def path(self, name: str) -> None:  # noqa: ARG002 -- nothing of it is a file here
+    def path(self, name: str) -> None:  # noqa: ARG002 - nothing of it is a file here
         return None
 
     def scratch(self, folder: str) -> Path:

@@ -102,7 +102,7 @@ class S3Backend(RemoteBackend):
 
 def _import_obstore() -> Any:
     try:
-        import obstore  # noqa: PLC0415 -- only who has a bucket needs it
+        import obstore  # noqa: PLC0415 - only who has a bucket needs it
     except ImportError:
         missing = ResultError("results in S3 need obstore", "pip install 'noetl[s3]'")
         missing.kind = "tool"
@@ -111,7 +111,7 @@ def _import_obstore() -> Any:
 
 
 def _open_bucket(url: str) -> Any:
-    from obstore.store import S3Store  # noqa: PLC0415 -- only who has a bucket needs it
+    from obstore.store import S3Store  # noqa: PLC0415 - only who has a bucket needs it
 
     parts = urlsplit(url)
     parameters = dict(parse_qsl(parts.query))

@@ -5,9 +5,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from noetl.events import FORMAT, decode, encode, kind_of_body
 from noetl.events.bodies import ParentTask, PlaybookExecutionRequested
+from noetl.events.codec import FORMAT, decode, encode
 from noetl.events.event import Event
+from noetl.events.event_kind import kind_of_body
 from noetl.kernel.plan import Plan
 from noetl.kernel.state.execution_state import STATE_FORMAT, ExecutionState, new_state
 from noetl.kernel.state.fold import evolve

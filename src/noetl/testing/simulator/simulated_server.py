@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from noetl.events import FORMAT, decode
 from noetl.events.bodies import RunResumed
+from noetl.events.codec import FORMAT, decode
 from noetl.events.event import Event
 from noetl.kernel.errors import NotOwner, Refused
 from noetl.kernel.net.commands import Claim, Command, LeaseLost, Report

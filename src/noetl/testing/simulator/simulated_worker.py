@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from noetl.events import encode, kind_of_body
 from noetl.events.bodies import EventBody, RunSuspended, StepDone
+from noetl.events.codec import encode
+from noetl.events.event_kind import kind_of_body
 from noetl.kernel.pipeline.interpreter import advance, cancel_run, pause_run
 from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Suspend, Wait
 from noetl.kernel.pipeline.policy import judge, judge_without_policy
