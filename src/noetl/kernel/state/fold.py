@@ -178,7 +178,8 @@ def _end_run(state: ExecutionState, run: RunState, body: RunEnd, event: Event) -
     state.open_runs -= 1
     state.ready.discard(run.id)
     routing = RouteRun(run.id)
-    state.agenda.discard(routing)
+    if run.step.routes_only:
+        state.agenda.discard(routing)  # where it stood to be ended
     if run.suspended:
         _forget_listeners(state, run)
     if body.patches:
@@ -190,7 +191,7 @@ def _end_run(state: ExecutionState, run: RunState, body: RunEnd, event: Event) -
             _add_unhandled_failure(state, run, run.error)
         marking.drop_run(state, run)
     elif run.step.arcs or state.plan.playbook.executor.no_next_is_error:
-        # After the discard above, so that a run which the server itself ended queues up behind the others.
+        # At the end of the agenda, also where the server itself has ended the run.
         state.agenda.add(routing)
     else:
         _end_branch(state, run, handled=False)
