@@ -147,7 +147,7 @@ def judge_with_policy(  # noqa: PLR0917 - what is judged, and what that needs
     """As `judge`, for an outcome that is escaped already. Raises Unfetched."""
     frame = run.frames[index]
     task = run.task(frame)
-    # The fast path of `_judge_with_values`, without a scope; test_kernel_fast_paths.py holds both to the same.
+    # The fast path of `_judge_with_values`, without a scope; test_kernel_fast_paths.py holds them equal.
     if task.policy is None and not task.writes:
         verdict = _Verdict(do="continue" if outcome.status == "ok" else "fail")
         return _task_processed(run, frame, outcome, verdict, [])
