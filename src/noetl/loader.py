@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import entry_points
@@ -23,6 +24,17 @@ TextOrPath: TypeAlias = str | os.PathLike[str]
 
 MAX_BYTES = 4 * MAX_CHARACTERS
 """No playbook has more: a character of UTF-8 takes four at most."""
+
+
+# In column 1, or in a document written as JSON; looked for in bytes, because the file may be broken.
+_PLAYBOOK = re.compile(
+    rb"""^(?:\xef\xbb\xbf)?(?:\{\s*)?["']?apiVersion["']?\s*:\s*["']?noetl\.io\b""", re.MULTILINE
+)
+
+
+def looks_like_playbook(data: bytes) -> bool:
+    """Whether a file says that it is one, valid or not."""
+    return _PLAYBOOK.search(data) is not None
 
 
 class SourceUnreadable(NoetlError):

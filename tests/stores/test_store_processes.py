@@ -65,7 +65,7 @@ def test_a_live_run_notices_the_command_of_another_process(tmp_path: Path) -> No
             while not (letters := await store.inbox(["a"])):
                 await asyncio.wait_for(anext(rings), 30)
         assert [letter.body for letter in letters] == [b"cancel"]
-        await store.commit([new_append("a", 1, taken=(letters[0].id,))])
+        await store.commit([new_append("a", 1, answers=(letters[0].id,))])
         assert await store.inbox(["a"]) == []
         await store.close()
 

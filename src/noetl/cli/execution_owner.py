@@ -10,8 +10,6 @@ from noetl.ports.store import ExecutionRecord, Store
 from noetl.stores.home_folder import Home
 from noetl.stores.ownership import Owners
 
-ENDED = ("completed", "failed", "cancelled")
-
 
 class ExecutionOwner(Struct, frozen=True):
     """A process, and the execution whose lock it holds: this one, or one that this is a child of."""

@@ -1,7 +1,6 @@
 """What a command reads: files, directories and standard input."""
 
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,11 +10,6 @@ from noetl.cli.command_failure import CommandFailure
 
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml")
-
-# In column 1, or in a document written as JSON; looked for in bytes, because the file may be broken.
-_PLAYBOOK = re.compile(
-    rb"""^(?:\xef\xbb\xbf)?(?:\{\s*)?["']?apiVersion["']?\s*:\s*["']?noetl\.io\b""", re.MULTILINE
-)
 
 
 class FoundFiles(NamedTuple):
@@ -74,10 +68,10 @@ def _playbooks_below(directory: str, files: FoundFiles) -> Iterator[str]:
 
 def _may_be_playbook(path: str) -> bool:
     """Whether the file says that it is a playbook; one that cannot be opened may be."""
-    from noetl.loader import MAX_BYTES
+    from noetl.loader import MAX_BYTES, looks_like_playbook
 
     try:
         with open(path, "rb") as file:
-            return _PLAYBOOK.search(file.read(MAX_BYTES)) is not None
+            return looks_like_playbook(file.read(MAX_BYTES))
     except OSError:
         return True

@@ -24,9 +24,7 @@ from noetl.kernel.state.run_state import Frame, RunState
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import SecretMarker, StoredReference, escape, may_hold_marker
 from noetl.ports.results import ResultError, ResultStore
-from noetl.ports.store import ExecutionQuery, ExecutionRecord
-
-_ENDED = frozenset({"completed", "failed", "cancelled"})
+from noetl.ports.store import ENDED_STATUSES, ExecutionQuery, ExecutionRecord
 
 _REFUSED = """\
 apiVersion: noetl.io/v2
@@ -131,7 +129,7 @@ class Children(EngineListener):
         service = self._service
         for record in await self._records(execution_id):
             live.started_children.add(record.execution_id)
-            if record.status not in _ENDED:
+            if record.status not in ENDED_STATUSES:
                 if record.execution_id not in awaited and service.runs_elsewhere(record.execution_id):
                     continue
                 child = await service.open(record.execution_id)

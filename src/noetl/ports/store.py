@@ -78,7 +78,7 @@ class Append(Struct, frozen=True, kw_only=True):
     """Rows to write after the version that the writer believes in, with what follows from them.
 
     `rows` are numbered from `expected_version + 1`, at least one, and the last is marked. The first
-    append of an execution expects version 0; only it may have a `start_key`. `taken` are the letters
+    append of an execution expects version 0; only it may have a `start_key`. `answers` are the messages
     of the inbox that these rows answer.
     """
 
@@ -117,6 +117,10 @@ class FeedEntry(NamedTuple):
     pos: int
     execution_id: str
     row: Row
+
+
+ENDED_STATUSES = ("completed", "failed", "cancelled")
+"""Of an execution that is over."""
 
 
 class ExecutionRecord(Struct, frozen=True, kw_only=True):
@@ -247,7 +251,7 @@ class Store(SealedStore, Protocol):
 
     Writes take effect in the order of their calls. If one fails with a StoreError nothing of it was written.
     Cancelling a write that waits may or may not take it back: read to find out. Reads see every write that
-    has returned. An execution that does not exist has no rows, letters or snapshots; only where it says so
+    has returned. An execution that does not exist has no rows, messages or snapshots; only where it says so
     is ExecutionUnknown raised.
     """
 
@@ -353,15 +357,15 @@ class Store(SealedStore, Protocol):
         ...
 
     async def inbox(self, execution_ids: Sequence[str]) -> list[InboxMessage]:
-        """The letters to these executions, the oldest first.
+        """The commands to these executions, the oldest first.
 
-        A letter stays until an append has `taken` it, in the same commit as the rows that answer it,
+        A message stays until an append `answers` it, in the same commit as its rows,
         or until `take`.
         """
         ...
 
-    async def take(self, letters: Sequence[InboxMessage]) -> None:
-        """Removes letters that no row answers. Those that are gone are left alone."""
+    async def take(self, messages: Sequence[InboxMessage]) -> None:
+        """Removes messages that no row answers. Those that are gone are left alone."""
         ...
 
     async def delete(self, execution_id: str) -> bool:

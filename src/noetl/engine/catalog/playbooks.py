@@ -1,7 +1,6 @@
 """The documents that executions run: as given, as stored, and those that tasks name by path."""
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -12,14 +11,9 @@ from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.dsl.document.source import Mapping, SourceError, compose, node_value
 from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source, encode_source
 from noetl.kernel.plan import Plan
-from noetl.loader import MAX_BYTES, examine
+from noetl.loader import MAX_BYTES, examine, looks_like_playbook
 from noetl.model.errors import NoetlError
 from noetl.ports.store import Store, StoreUnusable
-
-# As in column 1, or in a document written as JSON.
-_PLAYBOOK = re.compile(
-    rb"""^(?:\xef\xbb\xbf)?(?:\{\s*)?["']?apiVersion["']?\s*:\s*["']?noetl\.io\b""", re.MULTILINE
-)
 
 
 class PlaybookMissing(NoetlError):
@@ -121,7 +115,7 @@ def _path_of(file: Path) -> str | None:
     """The `metadata.path` of a file that says it is a playbook; version 1 has it at the root."""
     try:
         data = file.read_bytes() if file.stat().st_size <= MAX_BYTES else b""
-        if not _PLAYBOOK.search(data):
+        if not looks_like_playbook(data):
             return None
         root = compose(data.decode("utf-8-sig"))
     except (OSError, UnicodeDecodeError, SourceError):

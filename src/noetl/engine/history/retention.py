@@ -5,11 +5,9 @@ from collections.abc import AsyncIterator
 from noetl.engine.history.expiry import DroppedBodies, ResultExpiry
 from noetl.engine.task_log import TaskLog
 from noetl.ports.results import ResultStore
-from noetl.ports.store import ExecutionQuery, ExecutionRecord, Store
+from noetl.ports.store import ENDED_STATUSES, ExecutionQuery, ExecutionRecord, Store
 from noetl.stores.home_folder import Home
 from noetl.stores.ownership import Owners
-
-_ENDED = ("completed", "failed", "cancelled")
 
 
 async def ended_before(store: Store, moment: int) -> AsyncIterator[ExecutionRecord]:
@@ -19,7 +17,7 @@ async def ended_before(store: Store, moment: int) -> AsyncIterator[ExecutionReco
     """
     cursor = ""
     while True:
-        page = await store.executions(ExecutionQuery(status=_ENDED, cursor=cursor, limit=1_000))
+        page = await store.executions(ExecutionQuery(status=ENDED_STATUSES, cursor=cursor, limit=1_000))
         for record in page.executions:
             if 0 < record.ended_at < moment and not await _wanted(store, record):
                 yield record
@@ -52,7 +50,7 @@ async def _wanted(store: Store, record: ExecutionRecord) -> bool:
     """Whether one above it has not ended, and may still ask for what it has."""
     names = {record.parent, record.root} - {"", record.execution_id}
     ancestors = [await store.execution(name) for name in names]
-    return any(ancestor is not None and ancestor.status not in _ENDED for ancestor in ancestors)
+    return any(ancestor is not None and ancestor.status not in ENDED_STATUSES for ancestor in ancestors)
 
 
 async def delete_ended(home: Home, store: Store, results: ResultStore, before: int, most: int) -> None:

@@ -195,8 +195,8 @@ class SqliteStore:
     async def inbox(self, execution_ids: Sequence[str]) -> list[InboxMessage]:
         return self._query(reader.list_inbox, json_text(execution_ids))
 
-    async def take(self, letters: Sequence[InboxMessage]) -> None:
-        ids = json_text([letter.id for letter in letters])
+    async def take(self, messages: Sequence[InboxMessage]) -> None:
+        ids = json_text([message.id for message in messages])
         await self._writer.run_job(lambda connection: write_jobs.delete_inbox_messages(connection, ids))
 
     async def delete(self, execution_id: str) -> bool:

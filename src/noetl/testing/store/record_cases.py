@@ -66,9 +66,9 @@ class RecordCases:
         third = await store.send("a", b"")
         assert await store.inbox(["a"]) == [first, third]
         assert await store.inbox(["b", "unknown", "a"]) == [first, second, third]
-        await store.commit([new_append("a", 0, taken=(first.id,))])
+        await store.commit([new_append("a", 0, answers=(first.id,))])
         assert await store.inbox(["a"]) == [first, third]
-        await commit_accepted(store, new_append("a", 1, taken=(first.id,)))
+        await commit_accepted(store, new_append("a", 1, answers=(first.id,)))
         assert await store.inbox(["a"]) == [third]
         await store.take([second, third])
         await store.take([second, third])

@@ -60,7 +60,7 @@ def new_append(
     *effects: Effects,
     ts: int = 0,
     start_key: str = "",
-    taken: tuple[int, ...] = (),
+    answers: tuple[int, ...] = (),
 ) -> Append:
     """One row for each of `effects`, or one that changes nothing. The time of row n is `ts` + n."""
     changes = effects or (NO_EFFECTS,)
@@ -70,7 +70,7 @@ def new_append(
         rows=new_rows(expected_version, *changes, ts=ts),
         effects=reduce(merge_effects, changes),
         start_key=start_key,
-        answers=taken,
+        answers=answers,
     )
 
 

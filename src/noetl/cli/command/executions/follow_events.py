@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from noetl.cli.execution_owner import ENDED, call_when_released, find_owner
+from noetl.cli.execution_owner import call_when_released, find_owner
 from noetl.engine.history.lookup import read_events
 from noetl.events.event import Event
-from noetl.ports.store import Store
+from noetl.ports.store import ENDED_STATUSES, Store
 from noetl.stores.home_folder import Home
 
 
@@ -35,7 +35,11 @@ async def follow_events(
             async for page in read_events(store, execution_id, after=after):
                 after = page[-1].seq
                 yield page
-            if record is None or owner is None or (record.status in ENDED and after >= record.version):
+            if (
+                record is None
+                or owner is None
+                or (record.status in ENDED_STATUSES and after >= record.version)
+            ):
                 return
             if not watching:
                 watching = True
