@@ -1,8 +1,8 @@
 """What an execution must decide next, in order: a closed union."""
 
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from noetl.kernel.state.ordered_set import OrderedSet
 
@@ -11,9 +11,12 @@ from noetl.kernel.state.ordered_set import OrderedSet
 class _Item(Struct, frozen=True, gc=False):
     """Snapshots keep `name` alone; people see items by it, too."""
 
+    prefix: ClassVar[str] = ""
+
     @property
     def name(self) -> str:
-        raise NotImplementedError
+        (subject,) = structs.astuple(self)
+        return f"{self.prefix}{subject}"
 
     def __repr__(self) -> str:
         return repr(self.name)
@@ -24,39 +27,25 @@ class AdmitToken(_Item, frozen=True, gc=False):
 
     token: str
 
-    @property
-    def name(self) -> str:
-        return self.token
-
 
 class RouteRun(_Item, frozen=True, gc=False):
     """A run has ended, and its arcs are to be judged; or its step has no tasks, and it ends at once."""
 
     run: str
 
-    @property
-    def name(self) -> str:
-        return self.run
-
 
 class FireJoin(_Item, frozen=True, gc=False):
     """The join of the step with this number is full."""
 
+    prefix = "j"
     step: int
-
-    @property
-    def name(self) -> str:
-        return f"j{self.step}"
 
 
 class DeliverSignal(_Item, frozen=True, gc=False):
     """A signal has come that a run waits for."""
 
+    prefix = "s"
     signal: str
-
-    @property
-    def name(self) -> str:
-        return f"s{self.signal}"
 
 
 AgendaItem: TypeAlias = AdmitToken | RouteRun | FireJoin | DeliverSignal
