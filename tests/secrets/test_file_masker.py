@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import json
 import lzma
 import zipfile
 import zlib
@@ -49,6 +50,18 @@ def test_a_character_that_lies_across_two_reads_is_whole(tmp_path: Path) -> None
     assert holds_secret(path, masker)
     mask_file(path, masker)
     assert path.read_bytes().endswith(b"x***\n")
+
+
+def test_a_secret_beyond_the_basic_plane_is_found_across_two_reads_however_it_is_escaped(
+    tmp_path: Path,
+) -> None:
+    secret = "\N{GRINNING FACE}" * 10
+    masker = masker_of(secret)
+    escaped = json.dumps(secret).encode()
+    path = tmp_path / "text"
+    for before_cut in (59, 62, 67, 72, 75):
+        path.write_bytes(b"x" * (CHUNK - before_cut) + escaped + b"\n")
+        assert holds_secret(path, masker), before_cut
 
 
 def as_zip(data: bytes) -> bytes:

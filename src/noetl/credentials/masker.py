@@ -2,6 +2,8 @@
 
 import base64
 import binascii
+import math
+import re
 import string
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Set
@@ -37,6 +39,8 @@ MAX_LEARNED = 1_000
 """How many secrets that tasks gave are known at a time; the oldest go first."""
 _MAX_RUN_LENGTH = 65_536
 """Characters of base64 that are masked as a whole where a secret is inside."""
+_CONTROL = re.compile(r"\\(?:[bf]|u00[01][0-9a-f])")
+"""Control characters in JSON, but for those that `SplitBase64` knows."""
 _URL_ALPHABET = frozenset(string.ascii_letters + string.digits + "-_")
 _ALPHABET = _URL_ALPHABET | {"+", "/"}
 
@@ -144,15 +148,13 @@ class Masker:
     @property
     def reach(self) -> int:
         """Characters that the longest secret may take in a text."""
-        # Six for each, as `\u0041`. One beyond U+FFFF takes twelve, and is reached in part only.
-        return max((len(text) for text in self._patterns), default=0) * 6
+        # Six for each unit of UTF-16, as `\u0041`: a character beyond U+FFFF is written as two of them.
+        return max((len(text) + sum(map("\uffff".__lt__, text)) for text in self._patterns), default=0) * 6
 
     def _may_be_in(self, value: Any) -> bool:
         """The fast path of all masking: False if `_mask` and `_mask_texts`, the slow path, change nothing.
 
-        One search in the JSON of a value saves a walk through it, and leaves it the same object. It overlooks
-        two things that the walk finds: the end of split base64 right behind a control character other than
-        an end of line or a tab, which JSON escapes with a letter, and an integer equal to a secret float.
+        One search in the JSON of a value saves a walk through it, and leaves it the same object.
         """
         if self.empty or value is None:
             return False
@@ -163,8 +165,10 @@ class Masker:
         return (
             any(pattern.may_be_in(text) for pattern in self._patterns.values())
             or any(True for _ in self._split_spans(text))
+            # The letter of an escape looks like base64 that goes on; without it the run begins where it does.
+            or ("\\" in text and any(True for _ in self._split_spans(_CONTROL.sub(" ", text))))
             or any(encode_value(short).decode() in text for short in self._short_texts)
-            or any(repr(number) in text for number in self._secret_numbers)
+            or any(written in text for number in self._secret_numbers for written in _written_numbers(number))
         )
 
     def _mask(self, value: Any, *, in_log: bool) -> Any:
@@ -318,6 +322,16 @@ def _blank_secrets(parts: list[Any]) -> list[Any]:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _written_numbers(number: float) -> Iterator[str]:
+    """All that JSON writes for numbers that are equal to this one."""
+    yield encode_value(number).decode()
+    if isinstance(number, float):
+        if number.is_integer():
+            yield str(int(number))
+    elif abs(number) < 1 << 1023 and math.trunc(float(number)) == number:
+        yield encode_value(float(number)).decode()
 
 
 def leaves(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Any]]:
