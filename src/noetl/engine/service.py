@@ -91,6 +91,8 @@ class Service:
         self._owners = owners
         self._watch = watch
         self._listeners: list[EngineListener] = []
+        self._on_pending: list[Callable[[LiveExecution], None]] = []
+        self._on_ready: list[Callable[[LiveExecution], None]] = []
         self._handlers: dict[type[EventBody], tuple[EventHandler, ...]] = {}
         self._add_handlers(self._own_handlers())
         self._side_work: set[asyncio.Task[None]] = set()
@@ -99,6 +101,11 @@ class Service:
     def subscribe(self, listener: EngineListener) -> None:
         """It hears of everything from here on, after those that came before it."""
         self._listeners.append(listener)
+        # Only who does something is called: both are said of every decision, and most listeners do not care.
+        if type(listener).pending is not EngineListener.pending:
+            self._on_pending.append(listener.pending)
+        if type(listener).ready is not EngineListener.ready:
+            self._on_ready.append(listener.ready)
         self._add_handlers(listener.handlers())
 
     def begin(
@@ -175,8 +182,8 @@ class Service:
         for listener in self._listeners:
             await listener.resumed(live)
         await self.read_inbox([live.execution_id])
-        for listener in self._listeners:
-            listener.ready(live)
+        for on_ready in self._on_ready:
+            on_ready(live)
 
     def void_leases(self, live: LiveExecution) -> None:
         """Its last owner is gone: what that one had claimed is free again."""
@@ -208,8 +215,8 @@ class Service:
 
     def wake(self, live: LiveExecution) -> None:
         """Something of it can be written now."""
-        for listener in self._listeners:
-            listener.pending(live)
+        for on_pending in self._on_pending:
+            on_pending(live)
 
     def spawn(self, work: Coroutine[None, None, None]) -> None:
         """Does something that waits, beside everything else."""
@@ -270,16 +277,18 @@ class Service:
 
     def _on_decided(self, live: LiveExecution, events: list[Event]) -> None:
         self.commit_log.add(live, len(events))
-        for listener in self._listeners:
-            listener.pending(live)
+        for on_pending in self._on_pending:
+            on_pending(live)
         handlers = self._handlers
         for event in events:
-            # Most events mean nothing beyond the state: for those this is one look into a dictionary.
-            for handler in handlers.get(type(event.body), ()):
-                handler(live, event.body, event.seq)
+            kind = type(event.body)
+            # Most events mean nothing beyond the state: they cost one look into a dictionary, without a call.
+            if kind in handlers:
+                for handler in handlers[kind]:
+                    handler(live, event.body, event.seq)
         if live.state.ready:
-            for listener in self._listeners:
-                listener.ready(live)
+            for on_ready in self._on_ready:
+                on_ready(live)
 
     def _on_durable(self, live: LiveExecution, events: Sequence[Event]) -> None:
         if self._watch is not None:
