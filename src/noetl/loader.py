@@ -9,8 +9,7 @@ from importlib.metadata import entry_points
 from pkgutil import resolve_name
 from typing import BinaryIO, NamedTuple, TypeAlias
 
-from noetl.dsl.compiler import CompiledPlaybook
-from noetl.dsl.compiler import compile_playbook as load_text
+from noetl.dsl.compiler import CompiledPlaybook, compile_playbook
 from noetl.dsl.document.kinds import Kind, Kinds, KindTaken
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.problem import PlaybookInvalid, Problem
@@ -71,7 +70,7 @@ def examine(
     collecting = gc.isenabled()
     gc.disable()
     try:
-        return load_text(text, name, kinds, dialect)
+        return compile_playbook(text, name, kinds, dialect)
     finally:
         if collecting:
             gc.enable()

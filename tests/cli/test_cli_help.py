@@ -113,16 +113,47 @@ HEAVY = (
 )
 
 
-def test_a_run_imports_only_what_its_tasks_need(tmp_path: Path) -> None:
-    playbook = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: a, path: a}\n"
-    playbook += "workflow: [{step: start, tool: {kind: noop}}]\n"
-    (tmp_path / "a.yaml").write_text(playbook)
+def modules_after(cwd: Path, *arguments: str) -> set[str]:
+    """What a command has imported when it is done."""
     code = (
-        "import sys\nfrom noetl.cli import main\ntry:\n    main(['run', 'a.yaml', '-q'])\nfinally:\n"
+        f"import sys\nfrom noetl.cli import main\ntry:\n    main({list(arguments)!r})\nfinally:\n"
         "    print(*sorted(sys.modules), file=sys.stderr)\n"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    ran = subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, check=False)
     assert ran.returncode == 0
-    assert not set(HEAVY) & set(ran.stderr.split())
+    return set(ran.stderr.split())
+
+
+def write_playbook(folder: Path) -> None:
+    playbook = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: a, path: a}\n"
+    playbook += "workflow: [{step: start, tool: {kind: noop}}]\n"
+    (folder / "a.yaml").write_text(playbook)
+
+
+def test_a_run_imports_only_what_its_tasks_need(tmp_path: Path) -> None:
+    write_playbook(tmp_path)
+    assert not set(HEAVY) & modules_after(tmp_path, "run", "a.yaml", "-q")
+
+
+def test_looking_at_an_execution_imports_nothing_that_runs_one(tmp_path: Path) -> None:
+    write_playbook(tmp_path)
+    modules_after(tmp_path, "run", "a.yaml", "-q")
+    running = ("noetl.worker", "noetl.local", "noetl.api", "noetl.engine.scheduler", "noetl.engine.service")
+    imported = modules_after(tmp_path, "executions", "show", "latest")
+    assert "noetl.kernel.explain.explainer" in imported
+    assert {name for name in imported if name.startswith(running)} == set()
+
+
+def test_a_run_reads_a_new_document_once(tmp_path: Path) -> None:
+    write_playbook(tmp_path)
+    code = (
+        "import sys\nfrom noetl import loader\nfrom noetl.cli import main\n"
+        "compile_playbook, names = loader.compile_playbook, []\n"
+        "def counted(text, name, *others):\n    names.append(name)\n"
+        "    return compile_playbook(text, name, *others)\n"
+        "loader.compile_playbook = counted\n"
+        "try:\n    main(['run', 'a.yaml', '-q'])\nfinally:\n    print(*names, file=sys.stderr)\n"
+    )
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr.split()) == (0, ["a.yaml"])
