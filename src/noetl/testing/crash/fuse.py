@@ -77,9 +77,9 @@ class FusedStore(SqliteStore):
         await super().put_snapshot(execution_id, snapshot)
         self.fuse.end_write(number)
 
-    async def take(self, letters: Sequence[InboxMessage]) -> None:
+    async def take(self, messages: Sequence[InboxMessage]) -> None:
         number = self.fuse.begin_write()
-        await super().take(letters)
+        await super().take(messages)
         self.fuse.end_write(number)
 
 
