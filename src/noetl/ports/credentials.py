@@ -26,12 +26,7 @@ class SealedCredential(NamedTuple):
 
 
 class CredentialError(NoetlError):
-    """A credential cannot be had. `hint` says what to do about it.
-
-    CredentialError        the world failed, or what was found is not what it should be
-    ├── CredentialUnknown  there is none of this name
-    └── KeyWrong           there is no key, it is none, or it is not the one that was used
-    """
+    """A credential cannot be had. `hint` says what to do; `noetl.model.errors` has the tree."""
 
     def __init__(self, message: str, hint: str = "", *, retryable: bool = False) -> None:
         super().__init__(message)

@@ -212,16 +212,7 @@ class Inconsistency(NamedTuple):
 
 
 class StoreError(NoetlError):
-    """The store could not do what was asked. `hint` says what to do about it.
-
-    StoreError           the world failed: reading or writing did not work
-    ├── StoreUnusable    this cannot be opened as a store, and trying again does not help
-    │   └── StoreUrlWrong  and it is no URL of a store at all
-    ├── StoreBusy        somebody else held it for too long: try again
-    ├── StoreFull        there is no room; nothing was written, and what was written before is safe
-    ├── StoreClosed      it was closed before
-    └── ExecutionUnknown there is no such execution
-    """
+    """The store could not do what was asked. `hint` says what to do; `noetl.model.errors` has the tree."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
