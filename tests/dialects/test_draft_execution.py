@@ -164,6 +164,68 @@ def test_a_draft_sees_success_where_the_canonical_form_sees_ok() -> None:
     assert old.result == {"status": "success", "upper": "SUCCESS"}
 
 
+@pytest.mark.spec("003 §5.3")
+@pytest.mark.parametrize(("code", "status"), [("result = {'status': 'ok'}", "success"), ("1 / 0", "error")])
+def test_an_outcome_that_is_passed_on_keeps_the_status_of_the_draft(code: str, status: str) -> None:
+    old = run_draft(f"""\
+        workflow:
+        - step: start
+          tool:
+          - work:
+              kind: python
+              code: "{code}"
+              eval:
+              - else:
+                  do: continue
+                  set_ctx: {{o: "{{{{ outcome }}}}", all: ["{{{{ output }}}}"]}}
+                  set_vars: {{named: "{{% set o = outcome %}}{{{{ o.status }}}}", got: "{{{{ outcome.get('status') }}}}"}}
+                  set_shared: {{seen: {{append: "{{{{ outcome }}}}"}}}}
+                  set_iter: {{json: "{{{{ (outcome | tojson | from_json).status }}}}"}}
+          - collect:
+              kind: noop
+              args: {{seen: "{{{{ vars.named }}}} {{{{ vars.got }}}} {{{{ iter.json }}}} {{{{ vars.seen[0].status }}}}"}}
+          next: [{{step: same, when: "{{{{ ctx.o.status == '{status}' }}}}", args: {{seen: "{{{{ event.result.seen }}}}"}}}}]
+        - step: same
+          tool:
+          - see:
+              kind: noop
+              args:
+                seen: "{{{{ args.seen }}}}"
+                mapped: "{{{{ ctx.all | map(attribute='status') | list }}}}"
+                result: "{{{{ ctx.o.result }}}}"
+        """)
+    result = {"status": "ok"} if status == "success" else None
+    expected = {"seen": " ".join([status] * 4), "mapped": [status], "result": result}
+    assert (old.status, old.result) == ("completed", expected)
+
+
+@pytest.mark.spec("003 §5.3")
+def test_what_a_task_sets_sees_the_status_of_the_draft() -> None:
+    old = run_draft("""\
+        workflow:
+        - step: start
+          tool:
+          - one: {kind: noop, set: {ctx.status: "{{ outcome.status }}", ctx.o: "{{ outcome }}"}}
+          - two: {kind: noop, args: {seen: "{{ [ctx.status, ctx.o.status] }}"}}
+        """)
+    assert old.result == {"seen": ["success", "success"]}
+
+
+@pytest.mark.spec("003 §5.3")
+def test_the_outcome_of_a_large_result_can_be_passed_on() -> None:
+    old = run_draft("""\
+        workflow:
+        - step: start
+          tool:
+          - big:
+              kind: python
+              code: "result = ['x' * 100] * 300000"
+              eval: [{else: {do: continue, set_prev: "{{ outcome.get('status') }}"}}]
+          - two: {kind: noop, args: {seen: "{{ _prev }}"}}
+        """)
+    assert old.result == {"seen": "success"}
+
+
 @pytest.mark.spec("003 §3.2")
 @pytest.mark.spec("003 §3.3")
 @pytest.mark.spec("003 §3.4")

@@ -56,6 +56,7 @@ def test_only_free_names_are_renamed(source: str, expected: str) -> None:
 
 
 GENERAL = "('success' if outcome.status == 'ok' else outcome.status)"
+VALUE = f"dict(outcome, status={GENERAL[1:-1]})"
 
 STATUS = [
     ("outcome.status == 'success'", "outcome.status == 'ok'"),
@@ -85,6 +86,11 @@ STATUS = [
     ("outcome.result.status == 'success'", "outcome.result.status == 'success'"),
     ("x.outcome.status == 'success'", "x.outcome.status == 'success'"),
     ("outcome.meta == 'success'", "outcome.meta == 'success'"),
+    ("outcome", VALUE),
+    ("outcome.get('status')", f"{VALUE}.get('status')"),
+    ("output[ctx.key]", f"{VALUE.replace('dict(outcome', 'dict(output')}[ctx.key]"),
+    ("{'outcome': outcome}", f"{{'outcome': {VALUE}}}"),
+    ("x.outcome", "x.outcome"),
 ]  # fmt: skip
 
 
@@ -124,6 +130,41 @@ CONDITIONS = st.recursive(
 def test_a_condition_gives_what_it_gave_in_the_draft(condition: str, statuses: tuple[str, str]) -> None:
     source = "{{ " + condition + " }}"
     draft, canonical = ({"outcome": {"status": status}, "w": "success"} for status in statuses)
+    expected = parse(source).evaluate(draft, EvaluationSite.VALUE)
+    assert parse(edit_text(source, status_edits)).evaluate(canonical, EvaluationSite.VALUE) == expected
+
+
+@pytest.mark.spec("003 §5.3")
+@pytest.mark.parametrize("statuses", [("success", "ok"), ("error", "error")])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ outcome }}",
+        "{{ outcome | tojson }}",
+        "{{ outcome ~ '' }}",
+        "{{ outcome.get('status') }}",
+        "{{ outcome.items() | list }}",
+        "{{ outcome['sta' ~ 'tus'] }}",
+        "{{ outcome[w] }}",
+        "{{ (outcome).status }}",
+        "{{ (outcome if w else none).status == 'success' }}",
+        "{{ [outcome, {'status': 'ok'}] | map(attribute='status') | list }}",
+        "{{ [outcome] | selectattr('status', 'eq', 'success') | list | length }}",
+        "{{ dict(o=outcome).o.status }}",
+        "{{ 'success' in outcome.values() }}",
+        "{% set o = outcome %}{{ o.status }}",
+        "{% set outcome = outcome %}{{ outcome.status }}",
+        "{% for key, value in outcome.items() %}{{ key }}={{ value }} {% endfor %}",
+        "{% for outcome in [{'status': 'ok'}] %}{{ outcome.status }}{% endfor %}",
+        "{{ outcome.get('result').status }} {{ outcome.result }}",
+    ],
+)
+def test_the_value_of_an_outcome_is_the_drafts_wherever_it_goes(
+    source: str, statuses: tuple[str, str]
+) -> None:
+    draft, canonical = (
+        {"outcome": {"status": status, "result": {"status": "ok"}}, "w": "status"} for status in statuses
+    )
     expected = parse(source).evaluate(draft, EvaluationSite.VALUE)
     assert parse(edit_text(source, status_edits)).evaluate(canonical, EvaluationSite.VALUE) == expected
 

@@ -140,6 +140,24 @@ def test_a_failure_goes_to_the_error_handler(transition: str) -> None:
     assert run_v1(text, {"n": 2}) == EndedExecution("completed", 3, None, {"start": 1, "after": 1})
 
 
+@pytest.mark.spec("004 §4.3")
+@pytest.mark.parametrize("condition", [True, False])
+@pytest.mark.parametrize("targets", [["after"], ["after", "also"]])
+def test_a_condition_for_the_error_handler_keeps_no_fallback_from_firing(
+    targets: list[str], condition: bool
+) -> None:
+    fallback = ", ".join(f"{{step: {target}}}" for target in targets)
+    text = HANDLED % (
+        '{when: "{{ workload.strict }}", then: [{step: error_handler}]}, ',
+        "- {step: also}\n- {step: error_handler, run: [{task: note}]}",
+    )
+    text = text.replace("{then: [{step: after}]}", f"{{then: [{fallback}]}}")
+    done = run_v1(text, {"n": 2, "strict": condition})
+    assert done == EndedExecution("completed", 3, None, {"start": 1, **dict.fromkeys(targets, 1)})
+    failed = run_v1(text, {"n": 0, "strict": condition})
+    assert failed == EndedExecution("completed", "handled", None, {"start": 1, "error_handler": 1})
+
+
 @pytest.mark.spec("004 §6")
 def test_without_a_handler_a_failure_fails_the_execution() -> None:
     assert run_v1(HANDLED % ("", "")) == EndedExecution("failed", None, "python", {"start": 1})

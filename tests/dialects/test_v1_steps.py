@@ -164,7 +164,7 @@ CASES = [
           next:
             spec: {{ mode: exclusive }}
             arcs:
-              - {{ step: end, when: "{{{{ event.name != 'step.failed' and not (workload.strict | bool) }}}}" }}
+              - {{ step: end, when: "{{{{ event.name != 'step.failed' }}}}" }}
               - step: error_handler
                 when: "{{{{ event.name == 'step.failed' and workload.strict }}}}"
                 args: {{ why: strict }}

@@ -107,6 +107,12 @@ REFUSED_WHEN_EVALUATED: dict[str, str] = {
     "doubling text by addition": "{% set a = 'aaaa' %}" + "{% set a = a + a %}" * 60 + "{{ a }}",
     "doubling by zip": "{% set a = [0] %}" + "{% set a = a | zip(a) | list %}" * 60 + "{{ a }}",
     "doubling by dict": "{% set a = 1 %}" + "{% set a = dict(a=a, b=a) %}" * 60 + "{{ a }}",
+    "doubling over a mapping": "{% set a = {} %}"
+    + "{% set a = dict(a, b=a) %}{% set a = dict(a, c=a) %}" * 60
+    + "{{ a }}",
+    "a mapping over a list": "{{ dict([1], a=1) }}",
+    "a mapping over none": "{{ dict(none, a=1) }}",
+    "a mapping over two": "{{ dict({}, {}) }}",
     "doubling by map": "{% set a = [0] %}" + "{% set a = [0, 0] | map('d', a, true) %}" * 60 + "{{ a }}",
     "two doubled lists compared": "{% set a = [0] %}{% set b = [0] %}"
     + "{% set a = [a, a] %}{% set b = [b, b] %}" * 40

@@ -47,6 +47,9 @@ def test_anything_else_renders_to_text(source: str, expected: object) -> None:
     [
         ("{{ range(3) }}", [0, 1, 2]),
         ("{{ (1, 2) }}", [1, 2]),
+        ("{{ dict(a=1) }}", {"a": 1}),
+        ("{{ dict({'a': 1, 'b': 2}, b=3, c=4) }}", {"a": 1, "b": 3, "c": 4}),
+        ("{% set a = {'b': 1} %}{% set c = dict(a, b=2) %}{{ [a.b, c.b] }}", "[1, 2]"),
         ("{{ {'a': 1}.items() }}", [["a", 1]]),
         ("{{ {'a': 1}.keys() }}", ["a"]),
         ("{{ [1, 2] | map('string') }}", ["1", "2"]),

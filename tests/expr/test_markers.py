@@ -90,6 +90,7 @@ def test_what_is_at_hand_can_be_read(source: str, value: Any) -> None:
         "'x'.join(l)",
         "t is upper",
         "r.items()",
+        "dict(r, a=1)",
         "[t, 'a'] | sort",
         "1 | default(l) ~ l",
         "t < 'x'",
@@ -144,6 +145,7 @@ def test_inline_values_answer_to_extracted_as_well() -> None:
         "{'$noetl': 'ref', 'key': 'k'}",
         "{'$' ~ 'noetl': 'ref', 'key': one | string}",
         '\'{"$noetl": "ref", "key": 1}\' | from_json',
+        "dict({'$noetl': 'ref'}, key='k')",
     ],
 )
 def test_an_expression_cannot_make_a_reference(source: str) -> None:

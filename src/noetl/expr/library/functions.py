@@ -1,13 +1,16 @@
 """The functions of expressions: `name(…)`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from noetl.expr.library.operators import build_collection
+from noetl.expr.runtime.conversion import type_name
 from noetl.expr.runtime.evaluation import Evaluation
 from noetl.expr.runtime.limits import CALL_COST, MAX_RANGE
+from noetl.expr.runtime.marker import refuse_marker
 from noetl.expr.runtime.missing_value import Missing
 from noetl.expr.runtime.scope import Scope
 from noetl.model.errors import ExpressionError
+
+_EMPTY: Mapping[str, object] = {}
 
 
 def _now(evaluation: Evaluation) -> str:
@@ -31,9 +34,16 @@ def _range(_: Evaluation, start: int, stop: int | None = None, step: int = 1) ->
     return range(first, last, step)
 
 
-def _dict(evaluation: Evaluation, /, **entries: object) -> object:
-    """A mapping of its arguments."""
-    return build_collection(evaluation, entries)
+def _dict(evaluation: Evaluation, mapping: object = _EMPTY, /, **entries: object) -> object:
+    """A mapping of its arguments, over a copy of `mapping`."""
+    refuse_marker(mapping)
+    if not isinstance(mapping, Mapping):
+        raise ExpressionError(f"`dict()` takes a mapping and named values, not {type_name(mapping)}")
+    # What the copy shares with the mapping is not made here: only what is added can make values grow without
+    # end. No marker can be among that: the key of one is no name.
+    evaluation.budget.charge(len(mapping))
+    evaluation.budget.measure(entries)
+    return {**mapping, **entries}
 
 
 def call_function(evaluation: Evaluation, name: str, /, *args: object, **kwargs: object) -> object:

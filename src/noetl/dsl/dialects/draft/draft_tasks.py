@@ -68,6 +68,9 @@ class DraftTasks:
         for entry in task:
             if entry.key in _LITERAL:
                 entries.append(entry)
+            elif entry.key == "set":
+                # Written after the task, so it can read `outcome`, as `eval` can.
+                entries.append(new_entry(entry.key, self._edit(entry.value), entry))
             elif entry.key not in ("eval", "spec"):
                 entries.append(new_entry(entry.key, edit_node(entry.value, self._read_edits), entry))
         if spec is not None:

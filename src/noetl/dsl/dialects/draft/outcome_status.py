@@ -6,7 +6,7 @@ from noetl.dsl.dialects.template_edits import Edit, TemplateTokens, string_const
 from noetl.expr.language.lexer import SourceToken
 
 _DRAFT_STATUS = "('success' if outcome.status == 'ok' else outcome.status)"
-_STATUS = {("outcome", "status"), ("output", "status")}
+_OUTCOME = frozenset({"outcome", "output"})
 # What may stand beside a comparison without being part of one of its operands.
 _BEFORE = frozenset(
     {"", "variable_begin", "block_begin", "lparen", "lbracket", "lbrace", "comma", "colon", "assign"}
@@ -17,16 +17,23 @@ _WORDS_AFTER = frozenset({"and", "or", "if", "else"})
 
 
 def status_edits(template: TemplateTokens) -> Iterator[Edit]:
-    """Gives every `outcome.status` its draft meaning; a comparison with constants changes those instead."""
+    """Gives every `outcome.status` its draft meaning; a comparison with constants changes those instead.
+
+    An `outcome` of which no key is written out becomes a value with that status, wherever it goes then.
+    """
     for use in template.uses:
-        if use.path[:2] not in _STATUS:
+        if use.path[0] not in _OUTCOME:
             continue
-        steps = template.path_tokens(use)
-        if len(steps) < 2:
+        keys = template.path_tokens(use)
+        if len(keys) == 1:
+            name, _, end = keys[0]
+            yield Edit(use.offset, end, f"dict({name}, status={_DRAFT_STATUS[1:-1]})")
             continue
-        _, last, end = steps[1]
+        key, last, end = keys[1]
+        if key != "status":
+            continue
         first = last - 2 if template.token(last).type == "name" else last - 3
-        constants = _compared_constants(template, first, last) if len(steps) == 2 else None
+        constants = _compared_constants(template, first, last) if len(keys) == 2 else None
         if constants is None:
             yield Edit(use.offset, end, template.operand_text(_DRAFT_STATUS, template.index_of(use), last))
             continue

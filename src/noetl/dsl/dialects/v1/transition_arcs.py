@@ -61,11 +61,8 @@ class _Routing:
                 )
                 continue
             arcs += self._arcs(transition, targets, _DONE if self._can_fail else None)
-            if targets:
-                ended = ended or _is_always(transition.when)
-            elif (condition := self._condition(transition.when)) is not None:
-                # It leads to the error handler and takes no arc here, but it does say: not this way.
-                self._before.append(condition)
+            # One that leads to the error handler alone takes no part: it must not stop those after it.
+            ended = ended or (bool(targets) and _is_always(transition.when))
         return arcs
 
     def failed(self) -> list[Node]:
