@@ -85,7 +85,7 @@ class HttpTool:
             timeout=aiohttp.ClientTimeout(connect=limits.connect or None, sock_read=limits.read or None),
             ssl=tls,
             proxy=spec.proxy,
-            middlewares=_signing_middlewares(request),
+            middlewares=_private_middlewares(request),
         )
         try:
             content = await self._content(call, response, spec)
@@ -136,21 +136,22 @@ def _typed_call(call: Call) -> tuple[HttpInputs, HttpSpec]:
     return inputs, spec
 
 
-def _signing_middlewares(request: HttpRequest) -> tuple[aiohttp.ClientMiddlewareType, ...]:
-    """Signs what goes to the host that was asked for; a redirect to another gets no credential.
+def _private_middlewares(request: HttpRequest) -> tuple[aiohttp.ClientMiddlewareType, ...]:
+    """Adds the private headers to what goes to the host that was asked; a redirect to another gets none.
 
     By a middleware, which sees every request of a chain of redirects: headers would follow to any host.
     """
-    if (header := request.signature.header) is None:
+    if not request.private_headers:
         return ()
-    name, value = header
 
-    async def sign(sent: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-        if sent.url.origin() == request.url.origin():
-            sent.headers[name] = value
+    async def add_private(
+        sent: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        if request.may_tell(sent.url):
+            sent.headers.update(request.private_headers)
         return await send(sent)
 
-    return (sign,)
+    return (add_private,)
 
 
 def _succeeds(status: int, success: list[int | str] | None) -> bool:
