@@ -61,6 +61,7 @@ def test_every_key_and_value_knows_its_line_and_column() -> None:
         ("-3", -3),
         ("0x1F", 31),
         ("0o17", 15),
+        (f"0x{10**source.MAX_DIGITS - 1:x}", 10**source.MAX_DIGITS - 1),
         ("017", 17),
         ("1.5", 1.5),
         ("1e3", 1000.0),
@@ -106,6 +107,9 @@ def test_an_empty_text_holds_no_document() -> None:
         ("a: -.inf", "yaml-feature", 1, 4),
         ("a: 1e999", "yaml-feature", 1, 4),
         ("a: " + "9" * 400, "yaml-limit", 1, 4),
+        (f"a: 0x{10**source.MAX_DIGITS:x}", "yaml-limit", 1, 4),
+        (f"a: 0o{10**source.MAX_DIGITS:o}", "yaml-limit", 1, 4),
+        ("a: 0x" + "f" * 1_000_000, "yaml-limit", 1, 4),
         ("a: \x01", "yaml-syntax", 1, 4),
     ],
 )

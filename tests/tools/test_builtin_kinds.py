@@ -30,7 +30,7 @@ INPUTS = {
 }
 
 KNOBS = {
-    "http": "timeout verify follow_redirects proxy success save_as",
+    "http": "timeout verify follow_redirects proxy success save_as max_size",
     "postgres": "timeout transaction pool fetch",
     "python": "timeout memory isolation env",
     "playbook": "wait on_failure",

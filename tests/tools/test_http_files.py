@@ -5,17 +5,20 @@ import gzip
 import os
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 
+import noetl
 from noetl.model.json import Json
 from noetl.model.reference import StoredReference
 from noetl.stores.results.file_backend import FileResults
 from noetl.stores.results.result_store_objects import ResultStoreObjects
-from tests.tools.http_calls import answer, call, data_of, error_of, outcome_of, run
+from tests.playbooks import document_of
+from tests.tools.http_calls import answer, call, data_of, error_of, outcome_of, run, serving
 from tests.tools.test_http_request import parts
 
 FILE: dict[str, Json] = {"save_as": "file"}
@@ -137,8 +140,63 @@ def test_a_body_that_is_too_long_to_store_leaves_nothing(
 
     limit_error = error_of(endless, call(spec=FILE, objects=objects), max_file=2_000_000)
     assert (limit_error.kind, limit_error.retryable) == ("limit", False)
-    assert limit_error.message == "the body is longer than 2,000,000 bytes"
+    assert limit_error.message == "the body is longer than 2,000,000 bytes: `spec.max_size` can allow more"
     assert drafts(tmp_path) == []
+
+
+@pytest.mark.parametrize("headers", [{"Content-Type": "image/png"}, {"Content-Type": ""}])
+def test_a_stored_body_has_the_limit_that_its_task_sets(
+    objects: ResultStoreObjects, tmp_path: Path, headers: dict[str, str]
+) -> None:
+    body = answer(body=b"\xff" * 3_000_000, headers=headers)
+    error = error_of(body, call(spec={"max_size": "2MB"}, objects=objects))
+    assert (error.kind, error.retryable) == ("limit", False)
+    assert error.message == "the body is longer than 2,000,000 bytes: `spec.max_size` can allow more"
+    assert drafts(tmp_path) == []
+    longer = call(spec={"max_size": 3_000_000}, objects=objects)
+    assert outcome_of(body, longer, max_file=1_000).result["data"]["size"] == 3_000_000
+
+
+def test_a_stored_body_has_a_limit_that_nobody_set(objects: ResultStoreObjects) -> None:
+    response = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 1073741825\r\n\r\nabc"
+    error = error_of(response, call(objects=objects))
+    assert (error.kind, error.message[:46]) == ("limit", "the body is longer than 1,073,741,824 bytes: `")
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_a_packed_body_is_stored_beyond_the_size_of_a_value_only_if_it_is_expected(
+    objects: ResultStoreObjects, tmp_path: Path, encoding: str
+) -> None:
+    body = bytes(2_000_000)
+    packed = gzip.compress(body) if encoding == "gzip" else zlib.compress(body)
+    bomb = answer(body=packed, headers={"Content-Encoding": encoding, "Content-Type": "image/png"})
+    error = error_of(bomb, call(objects=objects), max_body=1_000_000)
+    assert (error.kind, error.retryable) == ("limit", False)
+    assert "longer than 1,000,000 bytes" in error.message
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    specs: list[dict[str, Json]] = [FILE, {"max_size": "1GB"}, {"result": {"store": "auto"}}]
+    for spec in specs:
+        outcome = outcome_of(bomb, call(spec=spec, objects=objects), max_body=1_000_000)
+        assert outcome.result["data"]["size"] == 2_000_000
+    plain = answer(body=body, headers={"Content-Type": "image/png"})
+    assert outcome_of(plain, call(objects=objects), max_body=1_000_000).status == "ok"
+
+
+def test_a_playbook_that_expects_no_long_body_refuses_a_packed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    packed = gzip.compress(bytes(64 * 1024 * 1024 + 1), 1)
+    handler = answer(body=packed, headers={"Content-Encoding": "gzip", "Content-Type": "image/png"})
+
+    async def scenario(spec: str) -> noetl.Execution:
+        async with serving(handler) as server:
+            task = f"- step: start\n  tool: {{ kind: http, url: {server.url}, spec: {spec} }}\n"
+            return await noetl.arun(document_of(task))
+
+    assert asyncio.run(scenario("{}")).status == "failed"
+    assert [path for path in tmp_path.rglob("results/*/*") if path.is_file()] == []
+    assert asyncio.run(scenario("{ max_size: 70MB }")).status == "completed"
 
 
 def test_a_body_that_breaks_off_leaves_nothing(objects: ResultStoreObjects, tmp_path: Path) -> None:

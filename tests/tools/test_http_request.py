@@ -6,8 +6,12 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from multidict import CIMultiDict
+from yarl import URL
 
 from noetl.tools.http import pool
+from noetl.tools.http.auth import Signature
+from noetl.tools.http.request import HttpRequest
 from tests.tools.http_calls import answer, call, error_of, outcome_of, run, sent_request
 
 
@@ -186,6 +190,50 @@ def test_the_user_in_an_address_signs_in_and_is_not_shown() -> None:
     outcome = outcome_of(lead)
     assert outcome.result["data"] == basic("user:secret")
     assert "secret" not in repr(outcome)
+
+
+def test_headers_that_may_hold_a_secret_stay_with_the_host_that_was_asked() -> None:
+    async def handler(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        port = request.transport.get_extra_info("sockname")[1]
+        targets = {
+            "/same": "/other",
+            "/other": f"http://localhost:{port}/away",
+            "/away": f"http://127.0.0.1:{port}/back",
+        }
+        if request.path in targets:
+            raise web.HTTPTemporaryRedirect(targets[request.path])
+        return web.Response()
+
+    private = {"X-Custom": "secret-1", "authorization": "secret-2", "Referer": "secret-3"}
+    public = {"Accept": "text/csv", "If-None-Match": "*", "user-agent": "me", "Content-Type": "a/b"}
+    headers = {**private, **public, "Cookie": "a=secret-4", "Host": "asked.example"}
+    _, (first, same, away, back) = run(handler, call("/same", method="PUT", body="b", headers=headers))
+    assert same.headers == first.headers
+    for name, value in headers.items():
+        assert first.headers.getall(name) == [value]
+    assert "secret" not in repr(away)
+    assert away.headers["Host"].startswith("localhost:")
+    assert {name: away.headers[name] for name in public} == public
+    assert away.headers["Idempotency-Key"] == "key-of-this-visit"
+    assert {name: back.headers[name] for name in private} == private
+
+
+@pytest.mark.parametrize(
+    ("url", "target", "expected"),
+    [
+        ("http://a.example/x", "http://a.example/y", True),
+        ("http://a.example/", "https://a.example/", True),
+        ("https://a.example/", "http://a.example/", False),
+        ("http://a.example/", "https://a.example:8443/", False),
+        ("http://a.example:8080/", "https://a.example/", False),
+        ("http://a.example/", "http://b.a.example/", False),
+        ("http://a.example/", "https://b.example/", False),
+    ],
+)
+def test_a_host_is_the_same_if_it_only_begins_to_encrypt(url: str, target: str, expected: bool) -> None:
+    request = HttpRequest("GET", URL(url), CIMultiDict(), CIMultiDict(), None, Signature())
+    assert request.may_tell(URL(target)) is expected
 
 
 def test_a_redirect_to_another_host_gets_no_credential() -> None:

@@ -168,9 +168,12 @@ class SourceError(NoetlError):
 # What PyYAML refuses, by its own table: the C parser says where in bytes, and of lone surrogates nothing, so
 # the character is looked for again.
 _UNPRINTABLE = Reader.NON_PRINTABLE
-_INTEGER = re.compile(r"[-+]?[0-9]+\Z")
-_HEX = re.compile(r"0x[0-9a-fA-F]+\Z")
-_OCTAL = re.compile(r"0o[0-7]+\Z")
+_TOO_LARGE = 10**MAX_DIGITS
+_INTEGERS = (
+    (re.compile(r"[-+]?[0-9]+\Z"), 10),
+    (re.compile(r"0x[0-9a-fA-F]+\Z"), 16),
+    (re.compile(r"0o[0-7]+\Z"), 8),
+)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 _CONSTANTS: dict[str, bool | None] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
@@ -302,19 +305,9 @@ def _core_value(event: Any) -> ScalarValue:
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if text[0] in "0123456789+-.":
-        if _INTEGER.match(text):
-            if len(text) > MAX_DIGITS:
-                raise _error_at(
-                    event,
-                    "yaml-limit",
-                    f"the number has more than {MAX_DIGITS} digits",
-                    "quote it to keep it as text",
-                )
-            return int(text)
-        if _HEX.match(text):
-            return int(text, 16)
-        if _OCTAL.match(text):
-            return int(text[2:], 8)
+        for pattern, base in _INTEGERS:
+            if pattern.match(text):
+                return _integer(event, base)
         if _FLOAT.match(text) and isfinite(number := float(text)):
             return number
         if text.lower().lstrip("+-") in (".inf", ".nan") or _FLOAT.match(text):
@@ -322,6 +315,17 @@ def _core_value(event: Any) -> ScalarValue:
                 event, "yaml-feature", f"`{text}` is no JSON number", "quote it to keep it as text"
             )
     return text
+
+
+def _integer(event: Any, base: int) -> int:
+    """Whatever its base, no longer than `MAX_DIGITS` as it is written elsewhere: in JSON and in messages."""
+    text: str = event.value
+    if base != 10 or len(text) <= MAX_DIGITS:
+        number = int(text, base)
+        if number < _TOO_LARGE:
+            return number
+    message = f"the number has more than {MAX_DIGITS} digits"
+    raise _error_at(event, "yaml-limit", message, "quote it to keep it as text")
 
 
 def _error_at(event: Any, code: str, message: str, hint: str = "") -> SourceError:

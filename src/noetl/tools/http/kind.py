@@ -5,7 +5,7 @@ from msgspec import Meta, Struct
 
 from noetl.dsl.document.kinds import Auth, Fault, Kind, Seconds, TaskSpec
 from noetl.model.json import Json
-from noetl.tools.host.input_rules import Inputs, Scalar, at_most_one, exactly_one, literal_text
+from noetl.tools.host.input_rules import Inputs, Scalar, Size, at_most_one, exactly_one, literal_text
 
 Method = Literal[
     "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS",
@@ -94,6 +94,10 @@ class HttpSpec(TaskSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = None
     save_as: Annotated[
         Literal["file"] | None, Meta(description="`file`: store the body and give a reference to it.")
+    ] = None
+    max_size: Annotated[
+        Size | None,
+        Meta(description="Most bytes of a stored body, unpacked, or text such as `2GB`. Default 1 GiB."),
     ] = None
 
 

@@ -23,14 +23,22 @@ from noetl.tools.http.kind import HttpInputs, Upload
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _LENGTH_HEADERS = ("Content-Length", "Transfer-Encoding")
 _CHANGING_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_PUBLIC_HEADER = re.compile(
+    r"accept(-.+)?|cache-control|connection|content-.+|cookie|expect|idempotency-key|if-.+|range|user-agent",
+    re.IGNORECASE,
+)
+"""Headers that follow a redirect to any host: they say what is wanted and sent. Others may hold a secret.
+
+`Cookie` is among them because the client must see it to add those of its jar; it drops that one by itself."""
 
 
 class HttpRequest(NamedTuple):
-    """One request, ready to be sent. `signature` is what must not be shown or follow a redirect."""
+    """One request, ready to be sent. `private_headers` are for the host that was asked alone."""
 
     method: str
     url: URL
     headers: CIMultiDict[str]
+    private_headers: CIMultiDict[str]
     body: bytes | BinaryIO | FormData | None
     signature: Signature
 
@@ -38,6 +46,14 @@ class HttpRequest(NamedTuple):
     def label(self) -> str:
         """Method and address for messages, without user, query and fragment."""
         return f"{self.method} {self.url.with_user(None).with_query(None).with_fragment(None)}"
+
+    def may_tell(self, url: URL) -> bool:
+        """Whether the private headers may go there: to the same host, and encrypted if they were before."""
+        if url.origin() == self.url.origin():
+            return True
+        if url.host != self.url.host or (self.url.scheme, url.scheme) != ("http", "https"):
+            return False
+        return self.url.is_default_port() and url.is_default_port()  # on others may be other servers
 
     def mask_url(self, url: URL) -> str:
         """The address without secrets."""
@@ -63,7 +79,13 @@ async def build_request(call: Call, inputs: HttpInputs, open_files: AsyncExitSta
         raise ToolError("input", "`url` holds a user, and the request signs in otherwise: drop one of them")
     if signature.query:
         url = url.update_query([signature.query])
-    return HttpRequest(method, url, headers, body, signature)
+    private_headers = CIMultiDict(
+        (name, headers.pop(name)) for name in tuple(headers) if not _PUBLIC_HEADER.fullmatch(name)
+    )
+    if signature.header:
+        name, value = signature.header
+        private_headers[name] = value
+    return HttpRequest(method, url, headers, private_headers, body, signature)
 
 
 def wrap_file_references(call: Call) -> Call:

@@ -53,6 +53,11 @@ def headers_of(response: ClientResponse) -> dict[str, str]:
     return headers
 
 
+def is_packed(response: ClientResponse) -> bool:
+    """Whether the body is longer, unpacked, than what came."""
+    return response.headers.get("Content-Encoding", "identity").strip().lower() != "identity"
+
+
 def is_binary(content_type: str) -> bool:
     """Whether a body of this type is neither JSON nor text. What has no type may be either."""
     if not content_type:

@@ -43,6 +43,8 @@ async def body_content(
         return await store_body(response, objects, max_bytes=max_bytes)
     body = await read_body(response, max_value)
     if not content_type and not _is_utf8(body):
+        if len(body) > max_bytes:
+            raise _too_long(max_bytes)
         return BodyContent(await _store_bytes(objects, response, body))
     if len(body) > _LARGE_BYTES:
         return await asyncio.to_thread(decode_body, body, content_type)
@@ -59,9 +61,8 @@ async def store_body(
     first = await response.content.readany()
     if not first and (not keep_empty or response.method == "HEAD"):
         return BodyContent(None)
-    too_long = ToolError("limit", f"the body is longer than {max_bytes:,} bytes")
     if (response.content_length or 0) > max_bytes:
-        raise too_long
+        raise _too_long(max_bytes)
     async with objects.draft() as draft:
         with draft.path.open("xb") as file:
             size, buffered, chunk = 0, bytearray(first), first
@@ -69,11 +70,15 @@ async def store_body(
                 chunk = await response.content.readany()
                 buffered += chunk
                 if size + len(buffered) > max_bytes:
-                    raise too_long
+                    raise _too_long(max_bytes)
                 if len(buffered) >= _LARGE_BYTES or not chunk:
                     size += await asyncio.to_thread(file.write, buffered)
                     buffered = bytearray()
         return BodyContent(await draft.keep(**_object_details(response, first)))
+
+
+def _too_long(max_bytes: int) -> ToolError:
+    return ToolError("limit", f"the body is longer than {max_bytes:,} bytes: `spec.max_size` can allow more")
 
 
 async def _store_bytes(objects: ExecutionObjects, response: ClientResponse, body: bytes) -> Json:

@@ -12,18 +12,19 @@ import msgspec
 from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed
 from noetl.ports.tool import Call
+from noetl.tools.host.input_rules import byte_count
 from noetl.tools.host.tool_attempt import as_outcome, error_outcome, inputs_of, refuse_faults
 from noetl.tools.http.failure import http_error, shorten_message
 from noetl.tools.http.kind import HttpInputs, HttpSpec, HttpTimeout, check
 from noetl.tools.http.pool import HttpConnections, TlsOption
 from noetl.tools.http.request import HttpRequest, build_request, parse_http_url, wrap_file_references
-from noetl.tools.http.response import BodyContent, headers_of, parse_retry_after
+from noetl.tools.http.response import BodyContent, headers_of, is_packed, parse_retry_after
 from noetl.tools.http.response_body import body_content, store_body
 
 MAX_BODY = 64 * 1024 * 1024
 """Bytes of one body, unpacked."""
-MAX_FILE = 16 * 1024 * 1024 * 1024
-"""Bytes of one that is stored."""
+MAX_FILE = 1024 * 1024 * 1024
+"""Bytes of one that is stored, unless `spec.max_size` says otherwise."""
 MAX_REDIRECTS = 10
 
 _KNOBS = tuple(HttpSpec.__annotations__)
@@ -85,7 +86,7 @@ class HttpTool:
             timeout=aiohttp.ClientTimeout(connect=limits.connect or None, sock_read=limits.read or None),
             ssl=tls,
             proxy=spec.proxy,
-            middlewares=_signing_middlewares(request),
+            middlewares=_private_middlewares(request),
         )
         try:
             content = await self._content(call, response, spec)
@@ -103,7 +104,9 @@ class HttpTool:
 
     async def _content(self, call: Call, response: aiohttp.ClientResponse, spec: HttpSpec) -> BodyContent:
         ok = _succeeds(response.status, spec.success)
-        max_bytes = self._max_file if ok else self._max_body
+        max_bytes = self._max_file if spec.max_size is None else byte_count(spec.max_size)
+        if not ok or (is_packed(response) and not _expects_file(call, spec)):
+            max_bytes = min(max_bytes, self._max_body)
         try:
             if ok and spec.save_as is not None:
                 return await store_body(response, call.objects, max_bytes=max_bytes, keep_empty=True)
@@ -136,21 +139,27 @@ def _typed_call(call: Call) -> tuple[HttpInputs, HttpSpec]:
     return inputs, spec
 
 
-def _signing_middlewares(request: HttpRequest) -> tuple[aiohttp.ClientMiddlewareType, ...]:
-    """Signs what goes to the host that was asked for; a redirect to another gets no credential.
+def _expects_file(call: Call, spec: HttpSpec) -> bool:
+    """Whether the task says that its body may be long: a few packed bytes can stand for any number."""
+    return spec.save_as is not None or spec.max_size is not None or call.spec.get("result") is not None
+
+
+def _private_middlewares(request: HttpRequest) -> tuple[aiohttp.ClientMiddlewareType, ...]:
+    """Adds the private headers to what goes to the host that was asked; a redirect to another gets none.
 
     By a middleware, which sees every request of a chain of redirects: headers would follow to any host.
     """
-    if (header := request.signature.header) is None:
+    if not request.private_headers:
         return ()
-    name, value = header
 
-    async def sign(sent: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-        if sent.url.origin() == request.url.origin():
-            sent.headers[name] = value
+    async def add_private(
+        sent: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        if request.may_tell(sent.url):
+            sent.headers.update(request.private_headers)
         return await send(sent)
 
-    return (sign,)
+    return (add_private,)
 
 
 def _succeeds(status: int, success: list[int | str] | None) -> bool:
