@@ -9,6 +9,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from noetl.stores.private_files import make_private_folder, open_private_file
+
 MAX_BYTES = 10 * 1024 * 1024
 """What is kept for one execution."""
 MAX_TEXT = 16 * 1024
@@ -114,8 +116,8 @@ class _File:
             self.close()
 
     def _open(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        make_private_folder(self._path.parent)
+        self._descriptor = open_private_file(self._path, os.O_RDWR | os.O_APPEND)
         size = os.fstat(self._descriptor).st_size
         self._room = MAX_BYTES - size
         if size and os.pread(self._descriptor, 1, size - 1) != b"\n":

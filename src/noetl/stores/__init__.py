@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from noetl.ports.store import Store, StoreUnusable, StoreUrlWrong
+from noetl.stores.home_folder import home_with
 from noetl.stores.sqlite.store import SqliteStore
 
 __all__ = ["open_store", "open_store_to_read", "store_file_of"]
@@ -14,7 +15,10 @@ _HINT = "sqlite:///relative/path.db, sqlite:////absolute/path.db or sqlite:///:m
 def open_store(url: str) -> Store:
     """The store at this URL, made if it does not exist. Raises StoreUnusable, StoreUrlWrong."""
     path = store_file_of(url)
-    return SqliteStore.in_memory() if path is None else SqliteStore.at(path)
+    if path is None:
+        return SqliteStore.in_memory()
+    home_with(path).restrict()
+    return SqliteStore.at(path)
 
 
 def open_store_to_read(url: str) -> Store:
@@ -23,7 +27,10 @@ def open_store_to_read(url: str) -> Store:
     There, whatever writes raises StoreUnusable. Raises StoreUnusable, StoreUrlWrong.
     """
     path = store_file_of(url)
-    return SqliteStore.in_memory() if path is None else SqliteStore.to_read(path)
+    if path is None:
+        return SqliteStore.in_memory()
+    home_with(path).restrict()
+    return SqliteStore.to_read(path)
 
 
 def store_file_of(url: str) -> Path | None:

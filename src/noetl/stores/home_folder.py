@@ -1,12 +1,21 @@
 """The folder that holds an embedded store and what belongs to it."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
-from stat import S_ISREG
+from stat import S_ISREG, S_ISVTX
 
 from noetl.ports.store import StoreUnusable
+from noetl.stores.private_files import (
+    make_private_folder,
+    open_private_file,
+    restrict_file,
+    restrict_folder,
+    restrict_tree,
+)
 
 FOLDER = ".noetl"
+STORE = "store.db"
 _ELSEWHERE = "--home or --store names another place"
 
 
@@ -18,12 +27,14 @@ class Home:
 
     def __init__(self, folder: Path, store: Path | None = None) -> None:
         self.folder = folder
-        self.store = store or folder / "store.db"
+        self.store = store or folder / STORE
         self.results = folder / "results"
         self.scratch = folder / "scratch"
         self.logs = folder / "logs"
         self.owners = folder / "owners.lock"
         self.key = folder / "key"
+        self._next_key = folder / "key.new"
+        self._ignore = folder / ".gitignore"
 
     @property
     def exists(self) -> bool:
@@ -45,14 +56,45 @@ class Home:
         if self.folder.is_dir():
             return
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            (self.folder / ".gitignore").write_text("*\n", "utf-8")
+            make_private_folder(self.folder)
+            with open(open_private_file(self._ignore, os.O_WRONLY), "w", encoding="utf-8") as file:
+                file.write("*\n")
         except FileExistsError:
             raise StoreUnusable(f"{self.folder} is no folder", _ELSEWHERE) from None
         except OSError as error:
             raise StoreUnusable(
                 f"{self.folder} cannot be made: {error.strerror or error}", _ELSEWHERE
             ) from None
+
+    def restrict(self) -> None:
+        """Takes from others what an earlier version let them read.
+
+        A folder that holds more than a home, as `--home .` names, is left to whoever shares it: there each
+        file of ours is private when it is made or opened.
+        """
+        if self._is_own_folder():
+            restrict_folder(self.folder)
+            for file in (self._ignore, self.owners, self.key, self._next_key):
+                restrict_file(file)
+            for folder in (self.results, self.scratch, self.logs):
+                restrict_tree(folder)
+
+    def _is_own_folder(self) -> bool:
+        """Whether it is named as homes are, or holds nothing that is not ours."""
+        if self.folder.name.endswith(FOLDER):
+            return True
+        own = {path.name for path in (self.results, self.scratch, self.logs, self.owners, self.key)}
+        own |= {self._next_key.name, self._ignore.name, STORE, f"{STORE}-wal", f"{STORE}-shm"}
+        try:
+            # An empty folder that anybody may use is `/tmp` of a container.
+            return not self.folder.stat().st_mode & S_ISVTX and own.issuperset(os.listdir(self.folder))
+        except OSError:
+            return False
+
+
+def home_with(store: Path) -> Home:
+    """The home that this store is in, if it is named as stores in homes are, or that lies beside it."""
+    return Home(store.parent) if store.name == STORE else home_beside(store)
 
 
 def home_beside(store: Path) -> Home:

@@ -15,6 +15,8 @@ import threading
 from pathlib import Path
 from types import TracebackType
 
+from noetl.stores.private_files import make_private_folder, open_private_file
+
 # struct flock, as the system lays it out: where the type, the byte and the process stand. `fcntl.lockf` does
 # not say who holds a lock; F_GETLK does, and wants the struct.
 _LAYOUT = "qqihh" if sys.platform == "darwin" else "hhqqi"
@@ -24,10 +26,10 @@ class _LockFile:
     """The file, opened once in this process, and the bytes of it that this process has locked."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         self.wait_mode = fcntl.LOCK_EX
         try:
-            self.descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self.descriptor = open_private_file(path, os.O_RDWR)
         except OSError as error:
             if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
                 raise

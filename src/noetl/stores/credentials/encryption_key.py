@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from noetl.ports.credentials import KeyWrong
 from noetl.stores.durable_folder import flush_folder
+from noetl.stores.private_files import open_private_file
 
 KEY_BYTES = 32
 _FORM = f"{KEY_BYTES} random bytes in base64 or hexadecimal digits"
@@ -138,7 +139,7 @@ def write_key_file(key: EncryptionKey, path: Path) -> bool:
 def _create_key_file(key: EncryptionKey, path: Path) -> bool:
     beside = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     text = base64.b64encode(key.data) + b"\n"
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    descriptor = open_private_file(beside, os.O_WRONLY | os.O_EXCL)
     try:
         with open(descriptor, "wb") as file:
             file.write(text)

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from noetl.ports.results import ResultError
 from noetl.stores.durable_folder import flush_folder
+from noetl.stores.private_files import make_private_folder, open_private_file, restrict_file
 from noetl.stores.results.backend import BlobMissing
 from noetl.stores.results.result_store import BackendResultStore, read_range
 
@@ -78,7 +79,7 @@ class FileBackend:
 
     def scratch(self, folder: str) -> Path:
         with translate_os_errors(self._folder / folder):
-            _make_folder(self._folder / folder)
+            make_result_folder(self._folder / folder)
         return self._folder / folder
 
     async def sweep(self, before: float) -> int:
@@ -107,10 +108,10 @@ def _write_durably(path: Path, data: bytes) -> None:
             # Somebody else may have just written it and not flushed its name yet.
             flush_folder(path.parent)
             return
-        _make_folder(path.parent)
+        make_result_folder(path.parent)
         temporary = path.with_name(f".{uuid4().hex}")
         try:
-            with temporary.open("xb") as file:
+            with open(open_private_file(temporary, os.O_WRONLY | os.O_EXCL), "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -134,7 +135,7 @@ def _is_written(path: Path, data: bytes) -> bool:
 def _move_durably(source: Path, path: Path) -> None:
     """As `_write_durably`, for a file that may lie on another disk."""
     with translate_os_errors(path):
-        _make_folder(path.parent)
+        make_result_folder(path.parent)
         temporary = path.with_name(f".{uuid4().hex}")
         try:
             shutil.move(source, temporary)  # not a rename: the source may lie on another disk
@@ -146,7 +147,7 @@ def _move_durably(source: Path, path: Path) -> None:
 def _copy_durably(source: Path, path: Path) -> None:
     """The same bytes under another name, and where the file system can, the same on the disk."""
     with translate_os_errors(path):
-        _make_folder(path.parent)
+        make_result_folder(path.parent)
         temporary = path.with_name(f".{uuid4().hex}")
         try:
             try:
@@ -160,17 +161,18 @@ def _copy_durably(source: Path, path: Path) -> None:
 
 def _put_in_place(temporary: Path, path: Path) -> None:
     with temporary.open("rb") as file:
+        restrict_file(file.fileno())  # tools wrote it, and users' code
         os.fsync(file.fileno())
     temporary.replace(path)
     flush_folder(path.parent)
 
 
-def _make_folder(folder: Path) -> None:
-    """Makes a folder and those above it that are missing, each durable."""
+def make_result_folder(folder: Path) -> None:
+    """Makes a folder and those above it that are missing, each durable and private. Raises OSError."""
     if folder.is_dir():
         return
-    _make_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
+    make_result_folder(folder.parent)
+    make_private_folder(folder)
     flush_folder(folder.parent)
 
 

@@ -1,7 +1,9 @@
 """Results in memory: for stores that end with their process."""
 
 import asyncio
+import shutil
 import tempfile
+import weakref
 from pathlib import Path
 
 from noetl.stores.results.backend import BlobMissing
@@ -20,6 +22,7 @@ class MemoryBackend:
 
     def __init__(self) -> None:
         self._blobs: dict[str, bytes] = {}
+        self._scratch: Path | None = None
 
     async def write(self, name: str, data: bytes) -> None:
         self._blobs[name] = data
@@ -56,8 +59,12 @@ class MemoryBackend:
     async def remove_folder(self, folder: str) -> None:
         await self.remove(await self.names(folder))
 
-    def scratch(self, folder: str) -> Path:  # noqa: ARG002 - nothing outlives the process
-        return Path(tempfile.gettempdir())
+    def scratch(self, folder: str) -> Path:  # noqa: ARG002 - one for all goes with this object
+        if self._scratch is None:
+            # Not among the files of others, who could read what lies there.
+            self._scratch = Path(tempfile.mkdtemp(prefix="noetl-"))
+            weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
+        return self._scratch
 
     async def sweep(self, before: float) -> int:  # noqa: ARG002 - nothing outlives the process
         return 0

@@ -3,13 +3,14 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from urllib.parse import quote
 
 import apsw
 
 from noetl.ports.store import StoreBusy, StoreUnusable
+from noetl.stores.private_files import open_private_file, restrict_file
 from noetl.stores.sqlite import queries
 from noetl.stores.sqlite.error_translation import ErrorTranslation
 from noetl.stores.sqlite.migration import APPLICATION_ID, create_schema, migrate_schema
@@ -28,6 +29,8 @@ def open_writer(filename: str) -> apsw.Connection:
     Raises StoreUnusable, StoreBusy.
     """
     with ErrorTranslation(filename):
+        if filename != MEMORY:
+            _create_file(filename)
         connection = _connect(filename)
         try:
             _prepare(connection, filename)
@@ -58,6 +61,12 @@ def file_schema_version(filename: str) -> int:
             connection.close()
 
 
+def _create_file(filename: str) -> None:
+    """Makes an empty file that SQLite takes for a new database, and whose rights it gives its log."""
+    with suppress(OSError):  # it is there, or SQLite will say why it cannot be
+        os.close(open_private_file(filename, os.O_RDWR | os.O_EXCL))
+
+
 def _connect(filename: str) -> apsw.Connection:
     connection = apsw.Connection(filename)
     connection.set_busy_timeout(OPEN_TIMEOUT_MS)
@@ -70,7 +79,13 @@ def _connect(filename: str) -> apsw.Connection:
 def _prepare(connection: apsw.Connection, filename: str) -> None:
     if connection.readonly("main"):
         raise apsw.ReadOnlyError(filename)
-    if read_schema_version(connection, filename) != SCHEMA_VERSION:
+    version = read_schema_version(connection, filename)
+    if filename != MEMORY:
+        # Now that it is known to be ours. The log and its index, if they are there, have the old rights.
+        database = connection.filename
+        for file in (database, f"{database}-wal", f"{database}-shm"):
+            restrict_file(file)
+    if version != SCHEMA_VERSION:
         # A lock of our own: changing the journal mode does not wait for others, and two may do it at once.
         with nullcontext() if filename == MEMORY else _lock_folder(Path(filename).parent):
             # Read again: another process may have made or migrated it while we waited for the lock.

@@ -1,0 +1,75 @@
+"""The types of the public names, as a program that imports noetl sees them.
+
+It is never run; mypy reads it. A name that has lost its type is `Any`, and so is whatever is asked of it: hence
+attributes and calls, since `Any` equals itself.
+"""
+
+from pathlib import Path
+from typing import Any, Literal, assert_type
+
+import noetl
+
+
+async def running(path: Path) -> None:
+    assert_type(noetl.run("a.yaml"), noetl.Execution)
+    assert_type(noetl.run(path, {"name": "Ada"}, store="sqlite:///:memory:"), noetl.Execution)
+    assert_type(
+        await noetl.arun(path, {"name": "Ada"}, labels={"team": "shop"}, timeout=1.5), noetl.Execution
+    )
+    await noetl.arun(1)  # type: ignore[arg-type]  # must be refused
+    await noetl.arun(path, timeot=1)  # type: ignore[call-arg]  # must be refused
+
+
+def reading(path: Path) -> None:
+    assert_type(noetl.load(path, dialect="v1", allow_kinds=["greet"]), noetl.Playbook)
+    assert_type(noetl.validate("a.yaml"), list[noetl.Problem])
+    noetl.load(path, dialekt="v1")  # type: ignore[call-arg]  # must be refused
+    noetl.validate(1)  # type: ignore[arg-type]  # must be refused
+
+
+def values(execution: noetl.Execution, playbook: noetl.Playbook, problem: noetl.Problem) -> None:
+    assert_type(execution.execution_id, str)
+    assert_type(execution.status, str)
+    assert_type(execution.ok, bool)
+    assert_type(execution.ctx, dict[str, Any])
+    assert_type(execution.error, dict[str, Any] | None)
+    assert_type(execution.duration_ms, int)
+    assert_type(execution.raise_for_status(), noetl.Execution)
+    assert_type(playbook.hash, str)
+    assert_type(playbook.metadata.path, str)
+    assert_type([task.kind for step in playbook.workflow for task in step.tasks], list[str])
+    assert_type(problem.line, int)
+    assert_type(problem.severity, Literal["error", "warning"])
+    len(execution.statsu)  # type: ignore[attr-defined]  # must be refused
+
+
+def errors(
+    failed: noetl.ExecutionFailed,
+    invalid: noetl.PlaybookInvalid,
+    cannot_run: noetl.CannotRun,
+    expression: noetl.ExpressionError,
+) -> None:
+    assert_type(failed.execution, noetl.Execution)
+    assert_type(invalid.problems, tuple[noetl.Problem, ...])
+    assert_type(cannot_run.problems, tuple[noetl.Problem, ...])
+    assert_type(cannot_run.hint, str)
+    assert_type(expression.offset, int | None)
+    assert_type(noetl.ToolError("not_found", "no such city", retryable=True).info.message, str)
+    noetl.ToolError("not_a_kind", "")  # type: ignore[arg-type]  # must be refused
+    assert_type(noetl.NoetlError().args, tuple[Any, ...])
+    roots: list[noetl.NoetlError] = [failed, invalid, cannot_run, expression, noetl.ToolError("tool", "")]
+    roots.append(ValueError())  # type: ignore[arg-type]  # must be refused
+
+
+@noetl.tool("greet", effect="pure")
+async def greet(name: str, times: int = 1) -> str:
+    return f"Hello, {name}! " * times
+
+
+@noetl.tool("refused", effect="none")  # type: ignore[arg-type]  # must be refused
+async def refused() -> None: ...
+
+
+async def calling() -> None:
+    assert_type(await greet("Ada", times=2), str)
+    await greet(1)  # type: ignore[arg-type]  # must be refused: a tool is still the function it was
