@@ -1,10 +1,13 @@
 """Which code is proved to touch nothing but its own values."""
 
+from collections.abc import Iterator
+from importlib import import_module
 from textwrap import dedent
+from types import ModuleType
 
 import pytest
 
-from noetl.tools.python.side_effects import is_side_effect_free
+from noetl.tools.python.side_effects import PURE_MODULES, is_side_effect_free
 from tests.tools.python_calls import call, results, run
 
 CONTAINED = [
@@ -34,6 +37,26 @@ REACHING = [
     "f = open\nf('x')",
     "lambda: open('x')",
     "import random\nrandom._os.remove('x')",
+    "import uuid\nuuid.os.chdir('/etc')",
+    "import re\nre.enum.sys.path.insert(0, 'evil')",
+    "from uuid import os",
+    "from random import _os",
+    "from uuid import *",
+    "import time\ntime.tzset()",
+    "import random\nrandom.seed(1)",
+    "import calendar\ncalendar.setfirstweekday(3)",
+    "import decimal\ndecimal.DefaultContext.prec = 3",
+    "import json\njson.dumps = print",
+    "import json\nj = json\nj.dumps = print",
+    "from json import JSONEncoder\nJSONEncoder.default = print",
+    "import json\ndel json.dumps",
+    "import json\nfor json.dumps in [print]: pass",
+    "import operator, uuid\noperator.attrgetter('os')(uuid)",
+    "import typing\ntyping.get_type_hints(x)",
+    "import json\nself = json\nself.dumps = print",
+    "def steps(): yield\nsteps().gi_frame.f_builtins['len'] = print",
+    "match 1:\n    case object(__class__=kind): pass",
+    "import copy\ncopy.dispatch_table[int] = print",
     "def",
     "\0",
 ]
@@ -47,6 +70,28 @@ def test_code_that_works_on_values_is_contained(code: str) -> None:
 @pytest.mark.parametrize("code", REACHING)
 def test_code_that_could_reach_outside_is_not(code: str) -> None:
     assert not is_side_effect_free(code)
+
+
+def shared_parts(module: ModuleType, seen: set[str]) -> Iterator[tuple[str, str]]:
+    """What the module lends that is another module, or a value that can be changed; and what those lend."""
+    seen.add(module.__name__)
+    for name, value in vars(module).items():
+        if isinstance(value, ModuleType) and (value.__name__ in PURE_MODULES or name == "abc"):
+            if value.__name__ not in seen:
+                yield from shared_parts(value, seen)
+        elif isinstance(value, ModuleType | list | dict | set | bytearray):
+            yield module.__name__, name
+
+
+@pytest.mark.parametrize("pure", sorted(PURE_MODULES))
+def test_no_module_leads_to_another_that_reaches_outside(pure: str) -> None:
+    passing = [
+        (module, name)
+        for module, name in shared_parts(import_module(pure), set())
+        if is_side_effect_free(f"import {pure}\nresult = {pure}.{name}")
+        or is_side_effect_free(f"from {pure} import {name}")
+    ]
+    assert passing == []
 
 
 def test_contained_code_leaves_nothing_to_the_next_task() -> None:
@@ -75,7 +120,9 @@ BODIES = [
     "def main(n):\n    print(n)\n    return n + 1",
     "result = 1 / 0",
     "raise ValueError('no')",
-    "import random\nrandom.seed(n)\nresult = random.random()",
+    "import random\nresult = random.Random(n).random()",
+    "import decimal\ndecimal.setcontext(decimal.Context(prec=n))\nresult = str(1 / decimal.Decimal(n))",
+    "import decimal\nresult = str(1 / decimal.Decimal(n))",
     "result = n",
     "n += 1",
     "async def main(n): return n",

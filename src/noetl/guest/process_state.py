@@ -1,27 +1,43 @@
 """What one task could leave behind for the next in the same process.
 
-Imported modules stay, as that is what a warm process is for. Code that changes the inside of a module
-changes it for later tasks in that process. The rest is put back, or makes the process spent.
+Imported modules stay, as that is what a warm process is for. Code that changes the inside of a module that
+nothing of ours rests on changes it for later tasks in that process. The rest is put back, or makes the
+process spent.
 """
 
+import _locale
+import _signal  # type: ignore[import-not-found]  # typeshed has no stub for it
+import _socket
 import _thread
-import builtins
+import codecs
+import decimal
+import faulthandler
+import fcntl
 import gc
 import os
 import resource
 import signal
 import sys
+import time
+import warnings
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from noetl.guest.frame import CodeRequest
+from noetl.guest.module_guard import guard_modules
 
 MODULE = "__noetl__"
 """The `__name__` of users' code: not `__main__`, or a script would run its `main` a second time."""
 
-_SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD, signal.SIGPIPE, signal.SIGUSR1]
-_LIMITS = [resource.RLIMIT_NOFILE, resource.RLIMIT_DATA, resource.RLIMIT_AS, resource.RLIMIT_CPU]
-_LIMITS += [resource.RLIMIT_FSIZE, resource.RLIMIT_STACK]
+_SIGNALS = sorted(signal.valid_signals())
+_TIMERS = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+_LIMITS = sorted({value for name, value in vars(resource).items() if name.startswith("RLIMIT_")})
+_ERROR_HANDLERS = ("strict", "ignore", "replace", "backslashreplace", "surrogateescape", "xmlcharrefreplace")
+_CONTEXTS = (decimal.DefaultContext, decimal.BasicContext, decimal.ExtendedContext)
+_FILES = "/dev/fd"
+_HIDDEN = ("addaudithook", "ctypes", "putenv", "register_at_fork", "unsetenv")
+"""What changes a process in ways that nobody can read back: code that says it gets a process of its own."""
 
 
 class ProcessState:
@@ -33,10 +49,16 @@ class ProcessState:
         self.folder = os.getcwd()
         self.path = list(sys.path)
         self.argv = list(sys.argv)
-        self.streams = (sys.stdin, sys.stdout, sys.stderr)
+        self.system = dict(vars(sys))
+        self.hooks = list(sys.meta_path)
+        self.path_hooks = list(sys.path_hooks)
+        self.finders = dict(sys.path_importer_cache)
+        self.filters = list(warnings.filters)
+        self.zone = _zone()
         self.modules = dict(sys.modules)
         self.threads = _thread._count()
-        self.unrestorable = _unrestorable()
+        self.fixed = read_fixed()
+        self.put_modules_back = guard_modules()
 
     def enter(self, request: CodeRequest, module: ModuleType) -> None:
         """Sets up what the request asks for. OSError if its folder is not there."""
@@ -54,30 +76,76 @@ class ProcessState:
         sys.modules[module.__name__] = module
 
     def restore(self, request: CodeRequest) -> bool:
-        """Puts back what can be; whether the process is fit for another task."""
+        """Puts back what can be; whether the process is fit for another task.
+
+        Before anything else of ours is called, `put_modules_back` is to be.
+        """
         if request.side_effect_free:
             sys.modules.pop(MODULE, None)
             return True
         try:
             self._restore()
+            return (
+                not any(name in request.code for name in _HIDDEN)
+                and self._is_unchanged()
+                and _thread._count() <= self.threads
+                and not _has_children()
+            )
         except Exception:  # noqa: BLE001 - the code may have broken anything it could reach
             return False
-        return (
-            self.unrestorable == _unrestorable() and _thread._count() <= self.threads and not _has_children()
-        )
+
+    def _is_unchanged(self) -> bool:
+        if self.fixed == read_fixed():
+            return True
+        gc.collect()  # a file that only a cycle of dead objects holds open
+        return self.fixed == read_fixed()
 
     def _restore(self) -> None:
         os.chdir(self.folder)
         if _raw_env() != self.raw_env:
             os.environ.clear()
             os.environ.update(self.env)
+            time.tzset()  # the system may have looked at `TZ` without Python's knowledge
+        elif _zone() != self.zone:
+            time.tzset()
         extra = [folder for folder in sys.path if folder not in self.path]
+        # What code bound anew in `sys` (`sys.path = […]`), and then what it changed in place.
+        if vars(sys) != self.system:
+            vars(sys).clear()
+            vars(sys).update(self.system)
         sys.path[:] = self.path
         sys.argv[:] = self.argv
         self._restore_modules(extra)
-        sys.stdin, sys.stdout, sys.stderr = self.streams
-        for stream in self.streams:
+        self._restore_import_hooks()
+        if warnings.filters != self.filters:
+            warnings.filters[:] = self.filters  # type: ignore[index]  # a list, whatever its type says
+            warnings._filters_mutated()  # type: ignore[attr-defined]  # what was decided by them is forgotten
+        if (random := sys.modules.get("random")) is not None:
+            random.seed()
+        _thread.stack_size(0)
+        faulthandler.cancel_dump_traceback_later()
+        for stream in (sys.stdin, sys.stdout, sys.stderr):
             stream.fileno()  # raises if it was closed
+
+    def _restore_import_hooks(self) -> None:
+        """Keeps the hooks of installed modules, which need them; undoes every other change."""
+        kinds: list[tuple[list[Any], list[Any]]] = [
+            (sys.meta_path, self.hooks),
+            (sys.path_hooks, self.path_hooks),
+        ]
+        for hooks, before in kinds:
+            if hooks != before:
+                before += [hook for hook in hooks if hook not in before and self._is_of_module(hook)]
+                hooks[:] = before
+        if sys.path_importer_cache != self.finders:
+            sys.path_importer_cache.clear()
+            sys.path_importer_cache.update(self.finders)
+
+    def _is_of_module(self, hook: object) -> bool:
+        """Whether a module that stays defines it or its class."""
+        kind = hook if hasattr(hook, "__qualname__") else type(hook)
+        names = vars(self.modules.get(kind.__module__, object))
+        return names.get(kind.__qualname__) is kind
 
     def _restore_modules(self, extra: list[str]) -> None:
         """Keeps what was imported from where installed modules are; undoes every other change."""
@@ -121,30 +189,69 @@ def _raw_env() -> dict[bytes, bytes]:
     return raw
 
 
-def _unrestorable() -> tuple[Any, ...]:
-    """What is compared, and never put back."""
+def _zone() -> tuple[Any, ...]:
+    return time.tzname, time.timezone, time.altzone, time.daylight
+
+
+def _umask() -> int:
     mask = os.umask(0)  # there is no way to read it without setting it
     os.umask(mask)
-    return (
-        mask,
-        [signal.getsignal(number) for number in _SIGNALS],
-        signal.getitimer(signal.ITIMER_REAL),
-        [resource.getrlimit(number) for number in _LIMITS],
-        sys.getrecursionlimit(),
-        sys.gettrace(),
-        sys.getprofile(),
-        gc.isenabled(),
-        [_file_identity(fd) for fd in (0, 1, 2)],
-        dict(builtins.__dict__),
-    )
+    return mask
 
 
-def _file_identity(fd: int) -> tuple[int, int] | None:
-    try:
-        status = os.fstat(fd)
-    except OSError:
-        return None
+def _open_files() -> dict[int, Any]:
+    """What each descriptor is of."""
+    return {int(name): _file_identity(int(name)) for name in os.listdir(_FILES)}
+
+
+FIXED: dict[str, Callable[[], Any]] = {
+    "file mode mask": _umask,
+    "signal handlers": lambda: list(map(_signal.getsignal, _SIGNALS)),  # without making names of them
+    "blocked signals": lambda: signal.pthread_sigmask(signal.SIG_BLOCK, ()),
+    "timers": lambda: list(map(signal.getitimer, _TIMERS)),
+    "limits": lambda: list(map(resource.getrlimit, _LIMITS)),
+    "users": lambda: (os.getuid(), os.geteuid()),
+    "groups": lambda: (os.getgid(), os.getegid(), os.getgroups()),
+    "process group": lambda: (os.getpgrp(), os.getsid(0)),
+    "priority": lambda: os.getpriority(os.PRIO_PROCESS, 0),
+    "root folder": lambda: _identity(os.stat("/")),
+    "open files": _open_files,
+    "locale": lambda: _locale.setlocale(_locale.LC_ALL, None),
+    "socket timeout": _socket.getdefaulttimeout,
+    "switch interval": sys.getswitchinterval,
+    "recursion limit": sys.getrecursionlimit,
+    "digits limit": sys.get_int_max_str_digits,
+    "trace function": sys.gettrace,
+    "profile function": sys.getprofile,
+    "generator hooks": sys.get_asyncgen_hooks,
+    "coroutine origins": sys.get_coroutine_origin_tracking_depth,
+    "garbage collection": lambda: (gc.isenabled(), gc.get_threshold(), gc.get_debug(), list(gc.callbacks)),
+    "crash report": faulthandler.is_enabled,
+    "error handlers": lambda: list(map(codecs.lookup_error, _ERROR_HANDLERS)),
+    "decimal contexts": lambda: list(map(repr, _CONTEXTS)),
+}
+"""What is compared, and never put back: how each is read."""
+if hasattr(os, "sched_getaffinity"):
+    FIXED["processors"] = lambda: os.sched_getaffinity(0)
+    FIXED["scheduling"] = lambda: os.sched_getscheduler(0)
+if hasattr(sys, "getdlopenflags"):
+    FIXED["library flags"] = sys.getdlopenflags
+
+
+def read_fixed() -> list[Any]:
+    """The values of all that is compared."""
+    return [read() for read in FIXED.values()]
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
+
+
+def _file_identity(fd: int) -> Any:
+    try:
+        return *_identity(os.fstat(fd)), fcntl.fcntl(fd, fcntl.F_GETFL), fcntl.fcntl(fd, fcntl.F_GETFD)
+    except OSError:  # that of the list itself
+        return None
 
 
 def _has_children() -> bool:

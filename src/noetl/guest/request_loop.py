@@ -9,6 +9,7 @@ import resource
 import select
 import signal
 import sys
+from contextvars import Context
 from threading import Thread
 from types import ModuleType
 from typing import Any
@@ -113,6 +114,7 @@ class TaskRunner:
         """Runs the task and sends its answer. Returns only if the process is fit for another."""
         process = os.getpid()
         module = ModuleType(MODULE)
+        put_modules_back = self._state.put_modules_back  # before the code can put another there
         try:
             self._state.enter(request, module)
         except OSError as error:
@@ -120,12 +122,14 @@ class TaskRunner:
                 failure=CodeFailure(kind="not_found", message=f"cannot work in its folder: {error}")
             )
         else:
-            answer = answer_request(request, module)
+            # A context of its own: that of `decimal` is one of its variables.
+            answer = Context().run(answer_request, request, module)
+        intact = request.side_effect_free or put_modules_back()
         if os.getpid() != process:
             os._exit(0)  # a copy that the code forked and let come back here
         _flush()
         del module  # what the code made is freed here, and not while the next task runs
-        fit = self._state.restore(request)
+        fit = self._state.restore(request) and intact
         frame = answer_frame(structs.replace(answer, spent=not fit), request)
         _send(self._answers, frame)
         if not fit:
