@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 
+from noetl.expr.library.costs import charge_call, check_costs
 from noetl.expr.library.operators import build_collection
 from noetl.expr.runtime.evaluation import Evaluation
-from noetl.expr.runtime.limits import CALL_COST, MAX_RANGE
+from noetl.expr.runtime.limits import MAX_RANGE
 from noetl.expr.runtime.missing_value import Missing
 from noetl.expr.runtime.scope import Scope
 from noetl.model.errors import ExpressionError
@@ -38,7 +39,7 @@ def _dict(evaluation: Evaluation, /, **entries: object) -> object:
 
 def call_function(evaluation: Evaluation, name: str, /, *args: object, **kwargs: object) -> object:
     """`name(…)` for a name of FUNCTIONS."""
-    evaluation.budget.charge(CALL_COST)
+    charge_call(evaluation.budget, "function", name, *args, *kwargs.values())
     for value in (*args, *kwargs.values()):
         if isinstance(value, Missing):
             value.fail()
@@ -49,3 +50,4 @@ def call_function(evaluation: Evaluation, name: str, /, *args: object, **kwargs:
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {"dict": _dict, "now": _now, "range": _range}
+check_costs("function", FUNCTIONS)
