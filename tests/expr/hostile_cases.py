@@ -193,6 +193,27 @@ REFUSED_WHEN_EVALUATED: dict[str, str] = {
     "a key that is a list": "{{ {[1]: 2} }}",
     "percent formatting": "{{ '%1000000000d' % 1 }}",
     "a mapping minus a mapping": "{{ {} - {} }}",
+    "a search from the right": "{{ ('a' * 2000000).rfind('ab' ~ 'a' * 500000) }}",
+    "a split from the right": "{{ ('a' * 2000000).rsplit('ab' ~ 'a' * 500000) }}",
+    "a partition from the right": "{{ ('a' * 2000000).rpartition('ab' ~ 'a' * 500000) }}",
+    "a long set to strip": "{{ ('a' * 4000000).strip('b' * 4000000 ~ 'a') }}",
+    "a long set to trim": "{{ ('a' * 4000000) | trim('b' * 4000000 ~ 'a') }}",
+    "large tests in a loop": "{% set x = 'A' * 10000000 %}{% for i in range(100000) %}{% if x is upper %}{% endif %}"
+    "{% endfor %}",
+    "short searches in a loop": "{% set x = 'a' * 2400 %}{% set y = 'a' * 600 ~ 'b' ~ 'a' * 600 %}"
+    "{% for i in range(100000) %}{% if y in x %}{% endif %}{% endfor %}",
+    "searches for like texts in a loop": "{% set x = ['a' * 1000000 ~ 'x'] * 1000 %}{% set y = 'a' * 1000000 ~ 'y' %}"
+    "{% for i in range(100000) %}{% if y in x %}{% endif %}{% endfor %}",
+    "long keys in a loop": "{% set x = {'a' * 5000000: 1} %}{% set y = 'a' * 5000000 %}"
+    "{% for i in range(500000) %}{% if x[y] %}{% endif %}{% endfor %}",
+    "long lists in order in a loop": "{% set x = range(200000) | list %}{% set y = x + [1] %}"
+    "{% for i in range(100000) %}{% if x < y %}{% endif %}{% endfor %}",
+    "long numbers in a loop": "{% set x = 2 ** 4000 - 1 %}{% for i in range(1000000) %}{% if x % (x - i) %}{% endif %}"
+    "{% endfor %}",
+    "keys with one hash": "{{ {1: 1, 2 ** 61 - 1: 2, i | default(2 ** 62): 3} }}",
+    "a list as attribute": "{{ [1, 2] | map(attribute=[1]) }}",
+    "date formats in a loop": "{% for i in range(100000) %}{% if ('1' ~ i) | to_datetime('%d' ~ i) %}{% endif %}{% endfor %}",
+    "a long name that is missing": "{{ {'a' * 50000: 1}['b' ~ 'a' * 50000] + 1 }}",
     "an index error": "{{ [].index(1) }}",
     "wrong arguments": "{{ 'a'.upper(1, 2, 3) }}",
     "wrong filter arguments": "{{ 'a' | replace }}",
@@ -226,6 +247,8 @@ HARMLESS: dict[str, str] = {
     "percent signs": "{ %" * 100_000,
     "dashes after braces": "{{-1-}}" + " " * 500_000,
     "many digits and underscores": "{{ 1" + "_1" * 100 + " }}",
+    "a fraction in ranges": "{% for i in range(100000) %}{% if 0.5 in range(1000000) %}x{% endif %}{% endfor %}",
+    "numbers with one hash": "{{ range(0, 100000 * (2 ** 61 - 1), 2 ** 61 - 1) | unique | length }}",
     "the last of a range": "{{ range(1000000) | last }}",
     "a loop of a thousand": "{% for a in range(1000) %}{{ a }}{% endfor %}",
 }

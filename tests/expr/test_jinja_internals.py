@@ -200,7 +200,7 @@ def test_loop_has_the_fields_that_may_be_read() -> None:
 EVERYTHING = """
 {% set x = a.b['c'][d:2] %}{% for i in x if i %}{{ loop.index + i * 2 - 1 // 3 ** 2 % 5 / 7 }}{{ dict(k=i) }}
 {% else %}{{ [a, {'k': b}, (1, c)] ~ 'text' }}{% endfor %}{% if a < 1 and b or not c %}{{ -a | default(b) }}
-{% elif a is divisibleby(3) %}{{ 'x'.join(a) if b else c }}{% endif %}{{ range(3) }}{{ a.data }}
+{% elif a is divisibleby(3) %}{{ 'x'.join(a) if b else c }}{% endif %}{{ range(3) }}{{ a.data }}{{ {a: b[c]} }}
 """
 
 

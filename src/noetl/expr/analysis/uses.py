@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any, NoReturn, Protocol
 
 from jinja2 import nodes
@@ -15,6 +16,10 @@ from noetl.expr.library.functions import FUNCTIONS
 from noetl.expr.library.methods import METHOD_NAMES
 from noetl.expr.library.tests import TESTS
 from noetl.model.errors import ExpressionError
+
+_LONGEST_NAME = 100
+_MOST_NAMES = 1_000
+"""What hints look through."""
 
 _APPLYING_FILTERS: dict[str, tuple[dict[str, Callable[..., Any]], int]] = {
     "map": (FILTERS, 0),
@@ -70,7 +75,11 @@ def analyse(syntax: Syntax) -> Analysis:
 
 def suggest_name(name: str, known: Iterable[str]) -> str:
     """A hint naming the known name that was probably meant; empty where there is none."""
-    matches = get_close_matches(name, known, 1)
+    # The time of a comparison grows with the square of the lengths, and names can be computed.
+    if len(name) > _LONGEST_NAME:
+        return ""
+    near = [other for other in islice(known, _MOST_NAMES) if len(other) <= _LONGEST_NAME]
+    matches = get_close_matches(name, near, 1)
     return f"did you mean `{matches[0]}`?" if matches else ""
 
 

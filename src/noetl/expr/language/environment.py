@@ -61,8 +61,10 @@ class ExpressionEnvironment(ImmutableSandboxedEnvironment):
         return item(self, obj, attribute)
 
     build_collection = staticmethod(operators.build_collection)
+    build_mapping = staticmethod(operators.build_mapping)
     compare = staticmethod(operators.compare)
     data_of = staticmethod(Evaluation.data_of)
+    get_item = staticmethod(operators.get_item)
     call_function = staticmethod(call_function)
     join_text = staticmethod(operators.join_text)
     call_method = staticmethod(call_method)

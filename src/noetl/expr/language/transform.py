@@ -14,15 +14,20 @@ N = TypeVar("N", bound=nodes.Node)
 
 Operation: TypeAlias = Literal[
     "build_collection",
+    "build_mapping",
     "call_function",
     "call_method",
     "compare",
     "data_of",
+    "get_item",
     "join_text",
     "loop_steps",
     "slice_value",
 ]
 """What a syntax tree is made of in the end: attributes of `ExpressionEnvironment`."""
+
+_SHORT_KEY = 256
+"""Characters of a key that are compared in no time."""
 
 OLDER_EVENT_NAMES = {"call.done": ("step.done", "loop.done"), "call.error": ("step.failed",)}
 """Older names of events, with those that they mean."""
@@ -53,6 +58,9 @@ class _Rewriter(NodeTransformer):
             name = owner.name
             if name not in self.assigned and name not in NAMESPACES and name != "loop":
                 return self._operation("data_of", [nodes.Const(name)], node)
+        # Jinja's own subscript has no budget: it is for keys that take no time to compare.
+        if not isinstance(key, nodes.Const) or (isinstance(key.value, str) and len(key.value) > _SHORT_KEY):
+            return self._operation("get_item", [owner, key], node)
         return self.generic_visit(node)
 
     def visit_Call(self, node: nodes.Call) -> nodes.Node:  # noqa: N802 - as Jinja calls it
@@ -81,7 +89,10 @@ class _Rewriter(NodeTransformer):
         for pair in node.items:
             if isinstance(pair.key, nodes.Const) and pair.key.value == MARKER:
                 pair.key = nodes.Const(escape_key(MARKER), lineno=node.lineno)
-        return self._charge_collection(node)
+        if all(isinstance(pair.key, nodes.Const) for pair in node.items):
+            return self._charge_collection(node)
+        parts = [part for pair in node.items for part in (pair.key, pair.value)]
+        return self._operation("build_mapping", parts, node)
 
     def visit_CondExpr(self, node: nodes.CondExpr) -> nodes.Node:  # noqa: N802 - as Jinja calls it
         if node.expr2 is None:

@@ -4,13 +4,15 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from noetl.expr.runtime.conversion import type_name
+from noetl.expr.runtime.conversion import render_text, type_name
 from noetl.expr.runtime.evaluation import Evaluation
 from noetl.model.errors import ExpressionError
 
 # Anything else, widths above all, is the C library's own business and can grow without bound.
 _FORMAT = re.compile(r"(?:[^%]|%[AaBbdfHIjMmpSUuVWwYyGZz%])*")
 _MAX_FORMAT = 200
+_FORMAT_COST = 20_000
+"""What it costs to read a format: Python makes a regular expression of it, and remembers few."""
 
 
 def _parse_moment(value: object) -> datetime:
@@ -29,14 +31,18 @@ def _iso(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")
 
 
-def _to_datetime(_: Evaluation, value: object, fmt: str | None = None) -> str:
+def _to_datetime(evaluation: Evaluation, value: object, fmt: str | None = None) -> str:
     """The date as full ISO 8601 text; `fmt` says how to read other text."""
     if fmt is None:
         return _iso(_parse_moment(value))
+    text = value if isinstance(value, str) else render_text(value, evaluation.budget)
+    if fmt != evaluation.date_format:
+        evaluation.budget.charge(_FORMAT_COST)
+        evaluation.date_format = _check_format(fmt)
     try:
-        moment = datetime.strptime(str(value)[:_MAX_FORMAT], _check_format(fmt))
+        moment = datetime.strptime(text[:_MAX_FORMAT], evaluation.date_format)
     except (ValueError, re.error):
-        raise ExpressionError(f"`{str(value)[:40]}` does not look like `{fmt}`") from None
+        raise ExpressionError(f"`{text[:40]}` does not look like `{fmt}`") from None
     return _iso(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from jinja2 import pass_context
 
+from noetl.expr.library.costs import charge_call, check_costs
 from noetl.expr.library.date_filters import DATE_FILTERS
 from noetl.expr.library.list_filters import LIST_FILTERS
 from noetl.expr.library.text_filters import TEXT_FILTERS
@@ -22,8 +23,10 @@ LENGTH_FILTERS = frozenset({"count", "length"})
 """Filters that need no more of a value than its length."""
 
 
-def _default(_: Evaluation, value: object, default: object = "", boolean: bool = False) -> object:  # noqa: FBT001, FBT002 - as Jinja has it
+@pass_context
+def _default(evaluation: Evaluation, value: object, default: object = "", boolean: bool = False) -> object:  # noqa: FBT001, FBT002 - as Jinja has it
     """`default` where the value is undefined, or where it is false and `boolean` is set."""
+    charge_call(evaluation.budget, "filter", "default", value)
     return default if isinstance(value, Missing) or (boolean and not value) else value
 
 
@@ -35,7 +38,6 @@ def _checked_filter(name: str, function: Filter, *, empty: bool) -> Filter:
 
     @pass_context
     def call(evaluation: Evaluation, value: object, /, *args: object, **kwargs: object) -> object:
-        evaluation.budget.charge(2 * CALL_COST)
         if isinstance(value, Missing):
             if not isinstance(value, GuardMissing):
                 value.fail()
@@ -53,6 +55,8 @@ def _checked_filter(name: str, function: Filter, *, empty: bool) -> Filter:
                 argument.fail()
             if type(argument) is dict:
                 refuse_marker(argument)
+        evaluation.budget.charge(CALL_COST)
+        charge_call(evaluation.budget, "filter", name, value, *args, *kwargs.values())
         try:
             return function(evaluation, value, *args, **kwargs)
         except (TypeError, ValueError, ArithmeticError) as error:
@@ -65,7 +69,8 @@ SCALAR_FILTERS: dict[str, Filter] = TEXT_FILTERS | DATE_FILTERS
 """Filters that leave the undefined of a guard as it is; to those over lists it is an empty list."""
 
 FILTERS: dict[str, Filter] = {
-    **dict.fromkeys(DEFAULT_FILTERS, pass_context(_default)),
+    **dict.fromkeys(DEFAULT_FILTERS, _default),
     **{name: _checked_filter(name, function, empty=True) for name, function in LIST_FILTERS.items()},
     **{name: _checked_filter(name, function, empty=False) for name, function in SCALAR_FILTERS.items()},
 }
+check_costs("filter", FILTERS)

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping
 
+from noetl.expr.library.costs import charge_call, check_costs
 from noetl.expr.runtime.conversion import type_name
 from noetl.expr.runtime.evaluation import Evaluation
-from noetl.expr.runtime.limits import CALL_COST, MAX_RANGE
+from noetl.expr.runtime.limits import MAX_RANGE
 from noetl.expr.runtime.marker import refuse_marker
 from noetl.expr.runtime.missing_value import Missing
 from noetl.expr.runtime.scope import Scope
@@ -48,7 +49,7 @@ def _dict(evaluation: Evaluation, mapping: object = _EMPTY, /, **entries: object
 
 def call_function(evaluation: Evaluation, name: str, /, *args: object, **kwargs: object) -> object:
     """`name(…)` for a name of FUNCTIONS."""
-    evaluation.budget.charge(CALL_COST)
+    charge_call(evaluation.budget, "function", name, *args, *kwargs.values())
     for value in (*args, *kwargs.values()):
         if isinstance(value, Missing):
             value.fail()
@@ -59,3 +60,4 @@ def call_function(evaluation: Evaluation, name: str, /, *args: object, **kwargs:
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {"dict": _dict, "now": _now, "range": _range}
+check_costs("function", FUNCTIONS)

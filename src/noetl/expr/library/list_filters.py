@@ -4,10 +4,16 @@ import math
 from collections.abc import Callable, Mapping
 
 from noetl.expr.library.methods import join_parts
-from noetl.expr.library.operators import as_iterable, build_collection, calculate, charge_new_items
-from noetl.expr.runtime.conversion import type_name
+from noetl.expr.library.operators import (
+    as_iterable,
+    build_collection,
+    calculate,
+    charge_new_items,
+    is_long_integer,
+)
+from noetl.expr.runtime.conversion import render_text, type_name
 from noetl.expr.runtime.evaluation import Evaluation
-from noetl.expr.runtime.limits import CALL_COST
+from noetl.expr.runtime.limits import CALL_COST, NEW_ITEM_COST
 from noetl.expr.runtime.marker import refuse_marker
 from noetl.expr.runtime.missing_value import Missing
 from noetl.model.errors import ExpressionError
@@ -15,21 +21,23 @@ from noetl.model.errors import ExpressionError
 Getter = Callable[[object], object]
 
 
-def _items(evaluation: Evaluation, value: object) -> list[object]:
-    """The value as a new list."""
-    source = as_iterable(value)
-    evaluation.budget.charge(len(source))
-    return list(source)
+def _items(value: object) -> list[object]:
+    """The value as a new list; its length was charged with the call."""
+    return list(as_iterable(value))
 
 
 def attribute_getter(evaluation: Evaluation, attribute: object, default: object = None) -> Getter:
     """What reads `a.b.0` from an item, with `default` where that is not there."""
     if attribute is None:
         return lambda item: item
-    keys = [int(key) if key.isdecimal() else key for key in str(attribute).split(".", 32)]
+    if not isinstance(attribute, str | int):
+        raise ExpressionError(f"an attribute is a key or a path of keys, not {type_name(attribute)}")
+    path = str(attribute)
+    keys = [int(key) if key.isdecimal() else key for key in path.split(".", 32)]
+    cost = CALL_COST + len(keys) + (len(path) >> 6)
 
     def get(item: object) -> object:
-        evaluation.budget.charge(CALL_COST)
+        evaluation.budget.charge(cost)
         for key in keys:
             item = evaluation.item(item, key)
         return default if default is not None and isinstance(item, Missing) else item
@@ -42,6 +50,7 @@ def _key(evaluation: Evaluation, attribute: object, case_sensitive: object) -> G
     get = attribute_getter(evaluation, attribute)
 
     def key(item: object) -> object:
+        evaluation.budget.charge(NEW_ITEM_COST)
         value = get(item)
         if isinstance(value, Missing):
             value.fail()
@@ -78,7 +87,7 @@ def _length(_: Evaluation, value: object) -> int:
 def _list(evaluation: Evaluation, value: object) -> object:
     if isinstance(value, str | range):
         charge_new_items(evaluation, len(value))
-    return _items(evaluation, value)
+    return _items(value)
 
 
 def _first(evaluation: Evaluation, value: object) -> object:
@@ -88,7 +97,8 @@ def _first(evaluation: Evaluation, value: object) -> object:
 def _last(evaluation: Evaluation, value: object) -> object:
     items = as_iterable(value)
     if isinstance(items, Mapping):
-        items = _items(evaluation, items)
+        evaluation.budget.charge(len(items))
+        items = _items(items)
     return items[-1] if items else evaluation.undefined(value, "last")
 
 
@@ -99,16 +109,14 @@ def _sort(
     case_sensitive: object = None,
     attribute: object = None,
 ) -> object:
-    return _sort_by(
-        evaluation, _items(evaluation, value), _key(evaluation, attribute, case_sensitive), reverse
-    )
+    return _sort_by(evaluation, _items(value), _key(evaluation, attribute, case_sensitive), reverse)
 
 
 def _extreme_filter(position: int) -> Callable[..., object]:
     def find(
         evaluation: Evaluation, value: object, case_sensitive: object = None, attribute: object = None
     ) -> object:
-        items = _sort_by(evaluation, _items(evaluation, value), _key(evaluation, attribute, case_sensitive))
+        items = _sort_by(evaluation, _items(value), _key(evaluation, attribute, case_sensitive))
         return items[position] if items else evaluation.undefined(value, "min" if position == 0 else "max")
 
     return find
@@ -144,12 +152,19 @@ def _unique(
 ) -> object:
     key = _key(evaluation, attribute, case_sensitive)
     seen: dict[object, object] = {}
-    for item in _items(evaluation, value):
-        identity = key(item)
+    for item in _items(value):
+        shared = key(item)
         # To Python `true` and 1 are the same key.
-        seen.setdefault((isinstance(identity, bool), identity), item)
+        seen.setdefault((isinstance(shared, bool), _dictionary_key(shared)), item)
     charge_new_items(evaluation, len(seen))
     return list(seen.values())
+
+
+def _dictionary_key(key: object) -> object:
+    """What is equal where keys are, with a hash of its own."""
+    if isinstance(key, float) and key.is_integer():
+        key = int(key)
+    return ("long", hex(key)) if isinstance(key, int) and is_long_integer(key) else key
 
 
 def _groupby(
@@ -162,9 +177,9 @@ def _groupby(
     """Pairs of what the items share and the items, ordered by it."""
     get, key = attribute_getter(evaluation, attribute, default), _key(evaluation, None, case_sensitive)
     groups: dict[object, tuple[object, list[object]]] = {}
-    for item in _items(evaluation, value):
+    for item in _items(value):
         shared = get(item)
-        groups.setdefault(key(shared), (shared, []))[1].append(item)
+        groups.setdefault(_dictionary_key(key(shared)), (shared, []))[1].append(item)
     charge_new_items(evaluation, len(groups))
     return _sort_by(evaluation, list(groups.values()), lambda group: key(group[0]))  # type: ignore[index]  # a pair
 
@@ -176,12 +191,14 @@ def _map(
         get = attribute_getter(evaluation, kwargs.pop("attribute", None), kwargs.pop("default", None))
         if kwargs:
             raise ExpressionError("`map` takes a filter, or `attribute` and `default`")
-        return build_collection(evaluation, [get(item) for item in _items(evaluation, value)])
-    function = evaluation.environment.filters.get(str(name))
+        return build_collection(evaluation, [get(item) for item in _items(value)])
+    if not isinstance(name, str):
+        raise ExpressionError(f"`map` takes the name of a filter, not {type_name(name)}")
+    function = evaluation.environment.filters.get(name)
     if function is None:
         raise ExpressionError(f"there is no filter `{name}`")
     return build_collection(
-        evaluation, [function(evaluation, item, *args, **kwargs) for item in _items(evaluation, value)]
+        evaluation, [function(evaluation, item, *args, **kwargs) for item in _items(value)]
     )
 
 
@@ -196,7 +213,7 @@ def _selection_filter(*, keep: bool, by_attribute: bool) -> Callable[..., object
             attribute, *args = args  # type: ignore[assignment]  # a list from here on
         get = attribute_getter(evaluation, attribute)
         test = _test(evaluation, args, kwargs)
-        items = _items(evaluation, value)
+        items = _items(value)
         evaluation.budget.charge(len(items) * CALL_COST)
         return [item for item in items if test(get(item)) is keep]
 
@@ -208,15 +225,17 @@ def _test(evaluation: Evaluation, args: object, kwargs: dict[str, object]) -> Ca
         return bool
     name, *arguments = args
     environment = evaluation.environment
+    if not isinstance(name, str):
+        raise ExpressionError(f"the name of a test is text, not {type_name(name)}")
     if name not in environment.tests:
         raise ExpressionError(f"there is no test `{name}`")
-    return lambda item: bool(environment.call_test(str(name), item, arguments, kwargs, evaluation))
+    return lambda item: bool(environment.call_test(name, item, arguments, kwargs, evaluation))
 
 
 def _sum(evaluation: Evaluation, value: object, attribute: object = None, start: object = 0) -> object:
     get = attribute_getter(evaluation, attribute)
     total = start
-    for item in _items(evaluation, value):
+    for item in _items(value):
         total = calculate(evaluation, "+", total, get(item))
     return total
 
@@ -225,7 +244,9 @@ def _join(evaluation: Evaluation, value: object, d: object = "", attribute: obje
     get = attribute_getter(evaluation, attribute)
     items = as_iterable(value)
     return join_parts(
-        evaluation, str(d), items if attribute is None else [get(item) for item in _items(evaluation, items)]
+        evaluation,
+        render_text(d, evaluation.budget),
+        items if attribute is None else [get(item) for item in _items(items)],
     )
 
 
@@ -233,12 +254,12 @@ def _reverse(evaluation: Evaluation, value: object) -> object:
     if isinstance(value, str):
         evaluation.budget.charge_text(len(value))
         return value[::-1]
-    return _items(evaluation, value)[::-1]
+    return _items(value)[::-1]
 
 
 def _flatten(evaluation: Evaluation, value: object, levels: int = 1) -> object:
     """The list with the lists inside it replaced by their items, `levels` deep."""
-    items = _items(evaluation, value)
+    items = _items(value)
     for _ in range(min(int(levels), 32)):
         evaluation.budget.measure(items)
         for item in items:
@@ -249,7 +270,7 @@ def _flatten(evaluation: Evaluation, value: object, levels: int = 1) -> object:
 
 def _zip(evaluation: Evaluation, value: object, *more: object) -> object:
     """Lists of the items that stand at the same place."""
-    lists = [_items(evaluation, items) for items in (value, *more)]
+    lists = [_items(items) for items in (value, *more)]
     charge_new_items(evaluation, min(map(len, lists)) * len(lists))
     return build_collection(evaluation, [list(group) for group in zip(*lists, strict=False)])
 
@@ -258,7 +279,7 @@ def _batch(evaluation: Evaluation, value: object, linecount: int, fill_with: obj
     """Lists of `linecount` items each, the last filled up with `fill_with`."""
     if type(linecount) is not int or linecount < 1:
         raise ExpressionError("`batch` needs a whole number above zero")
-    items = _items(evaluation, value)
+    items = _items(value)
     charge_new_items(evaluation, len(items))
     batches = [items[start : start + linecount] for start in range(0, len(items), linecount)]
     if batches and fill_with is not None:
@@ -273,7 +294,7 @@ def _slice(evaluation: Evaluation, value: object, slices: int, fill_with: object
     if type(slices) is not int or slices < 1:
         raise ExpressionError("`slice` needs a whole number above zero")
     charge_new_items(evaluation, slices)
-    items = _items(evaluation, value)
+    items = _items(value)
     size, longer = divmod(len(items), slices)
     parts: list[list[object]] = []
     start = 0

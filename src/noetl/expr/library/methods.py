@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping
 
 from jinja2.runtime import LoopContext
 
-from noetl.expr.library.operators import charge_new_items
+from noetl.expr.library.costs import Family, charge_call, check_costs
+from noetl.expr.library.operators import charge_new_items, get_item
 from noetl.expr.runtime.conversion import render_text, type_name
 from noetl.expr.runtime.evaluation import Evaluation
-from noetl.expr.runtime.limits import CALL_COST, MAX_TEXT, NEW_ITEM_COST
+from noetl.expr.runtime.limits import MAX_TEXT, NEW_ITEM_COST
 from noetl.expr.runtime.marker import refuse_marker
 from noetl.expr.runtime.missing_value import GuardMissing, Missing
 from noetl.model.errors import ExpressionError
@@ -45,6 +46,7 @@ _TEXT_METHOD_NAMES = [
     "title",
     "upper",
 ]
+_CASE_METHODS = frozenset({"capitalize", "casefold", "lower", "swapcase", "title", "upper"})
 _LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 
@@ -58,10 +60,10 @@ def call_method(
         if isinstance(value, Missing):
             value.fail()
         refuse_marker(value)
-    method = _methods_of(owner).get(name)
-    if method is None:
+    family = _family_of(owner)
+    if family is None or (method := METHODS[family].get(name)) is None:
         raise ExpressionError(f"{type_name(owner)} has no method `{name}`")
-    evaluation.budget.charge(CALL_COST)
+    charge_call(evaluation.budget, family, name, owner, *args, *kwargs.values())
     try:
         return method(evaluation, owner, *args, **kwargs)
     except (TypeError, ValueError) as error:
@@ -86,7 +88,6 @@ def join_parts(evaluation: Evaluation, separator: str, parts: object) -> str:
 
 def replace_text(evaluation: Evaluation, text: str, old: str, new: str, count: int = -1) -> str:
     """The text with `old` replaced, at most `count` times."""
-    evaluation.budget.charge_text(len(text))
     occurrences = text.count(old)
     times = occurrences if count < 0 else min(count, occurrences)
     evaluation.budget.charge_text(len(text) + times * max(len(new) - len(old), 0))
@@ -97,8 +98,8 @@ def _text_method(name: str) -> Method:
     function = getattr(str, name)
 
     def method(evaluation: Evaluation, text: str, *args: object) -> object:
-        # One character may become three: `ΐ` in capitals.
-        evaluation.budget.charge_text(len(text) * (4 if name in ("casefold", "upper") else 1))
+        if name in _CASE_METHODS and not text.isascii():
+            evaluation.budget.charge_text(len(text) * 3)  # one character may become three: `ΐ` in capitals
         result = function(text, *args)
         return list(result) if isinstance(result, tuple) else result
 
@@ -119,7 +120,6 @@ def _splitting_method(name: str) -> Method:
     function = getattr(str, name)
 
     def method(evaluation: Evaluation, text: str, sep: str | None = None, maxsplit: int = -1) -> object:
-        evaluation.budget.charge_text(len(text))
         # Split into more parts than can be paid for, the work would be done before it is refused.
         affordable = max(evaluation.budget.left // NEW_ITEM_COST, 0)
         parts = function(text, sep, affordable if maxsplit < 0 else min(affordable, maxsplit))
@@ -130,7 +130,6 @@ def _splitting_method(name: str) -> Method:
 
 
 def _splitlines(evaluation: Evaluation, text: str) -> object:
-    evaluation.budget.charge_text(len(text))
     # At least as many as there will be lines: `\r\n` counts twice.
     charge_new_items(evaluation, sum(map(text.count, _LINE_ENDS)))
     return text.splitlines()
@@ -142,27 +141,25 @@ def _items(evaluation: Evaluation, mapping: Mapping[str, object]) -> object:
 
 
 def _keys(evaluation: Evaluation, mapping: Mapping[str, object]) -> object:
-    evaluation.budget.charge(len(mapping))
+    charge_new_items(evaluation, len(mapping))
     return list(mapping)
 
 
 def _values(evaluation: Evaluation, mapping: Mapping[str, object]) -> object:
-    evaluation.budget.charge(len(mapping))
+    charge_new_items(evaluation, len(mapping))
     return list(mapping.values())
 
 
 def _get(evaluation: Evaluation, mapping: Mapping[str, object], key: str, default: object = None) -> object:
-    value = evaluation.item(mapping, key)
+    value = get_item(evaluation, mapping, key)
     return default if isinstance(value, Missing) else value
 
 
-def _list_count(evaluation: Evaluation, items: list[object], value: object) -> object:
-    evaluation.budget.measure(items)
+def _list_count(_: Evaluation, items: list[object], value: object) -> object:
     return items.count(value)
 
 
-def _list_index(evaluation: Evaluation, items: list[object], value: object) -> object:
-    evaluation.budget.measure(items)
+def _list_index(_: Evaluation, items: list[object], value: object) -> object:
     if value not in items:
         raise ExpressionError("`index()` did not find the value in the list")
     return items.index(value)
@@ -186,16 +183,23 @@ _LIST: dict[str, Method] = {"count": _list_count, "index": _list_index}
 _LOOP: dict[str, Method] = {"cycle": _cycle}
 
 METHOD_NAMES = frozenset({*_TEXT, *_MAPPING, *_LIST, *_LOOP})
-METHODS = {"text": _TEXT, "mapping": _MAPPING, "list": _LIST, "loop": _LOOP}
+METHODS: dict[Family, dict[str, Method]] = {
+    "text": _TEXT,
+    "mapping": _MAPPING,
+    "list": _LIST,
+    "loop": _LOOP,
+}
+for _family, _functions in METHODS.items():
+    check_costs(_family, _functions)
 
 
-def _methods_of(owner: object) -> dict[str, Method]:
+def _family_of(owner: object) -> Family | None:
     if isinstance(owner, str):
-        return _TEXT
+        return "text"
     if isinstance(owner, Mapping):
-        return _MAPPING
+        return "mapping"
     if isinstance(owner, list | tuple):
-        return _LIST
+        return "list"
     if isinstance(owner, LoopContext):
-        return _LOOP
-    return {}
+        return "loop"
+    return None

@@ -1,8 +1,10 @@
 """The operators of expressions, each refusing what it cannot finish in good time."""
 
 import operator
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 
+from noetl.expr.library.costs import charge_call
 from noetl.expr.runtime.conversion import render_text, type_name
 from noetl.expr.runtime.evaluation import Evaluation
 from noetl.expr.runtime.limits import CALL_COST, MAX_INTEGER_BITS, NEW_ITEM_COST
@@ -46,15 +48,12 @@ def calculate(evaluation: Evaluation, symbol: str, left: object, right: object) 
             side.fail()
         if type(side) is dict:
             refuse_marker(side)
-    evaluation.budget.charge(CALL_COST)
+    charge_call(evaluation.budget, "operator", symbol, left, right)
     if isinstance(left, Number) and isinstance(right, Number):
         return _calculate_number(symbol, left, right)
     if symbol == "+" and isinstance(left, str) and isinstance(right, str):
-        evaluation.budget.charge_text(len(left) + len(right))
         return left + right
     if symbol == "+" and isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        evaluation.budget.measure(left)
-        evaluation.budget.measure(right)
         return [*left, *right]
     if symbol == "*":
         if isinstance(left, str | list | tuple) and isinstance(right, int):
@@ -115,11 +114,24 @@ def _compare_pair(evaluation: Evaluation, left: object, name: str, right: object
         return right.answer_comparison(name)
     if (type(left) is dict or type(right) is dict) and _differ_in_kind(left, name, right):
         return name == "ne"
+    if name in ("in", "notin"):
+        refuse_marker(right)
+        if type(left) is dict and is_reference(left) and isinstance(right, Sequence) and right:
+            raise ReferenceUnresolved(left)
+    charge_call(evaluation.budget, "operator", name, left, right)
     if name == "in":
-        return contains(evaluation, right, left)
+        return _contains(right, left)
     if name == "notin":
-        return not contains(evaluation, right, left)
-    _charge_comparison(evaluation, left, right)
+        return not _contains(right, left)
+    # Equality looks inside only where the lengths are the same.
+    if (
+        not isinstance(left, str)
+        and isinstance(left, Sized)
+        and isinstance(right, Sized)
+        and len(left) == len(right)
+    ):
+        refuse_markers_in(left)
+        refuse_markers_in(right)
     symbol, function = COMPARISONS[name]
     try:
         return bool(function(left, right))
@@ -148,42 +160,23 @@ def _differ_in_kind(left: object, name: str, right: object) -> bool:
     return False
 
 
-def _charge_comparison(evaluation: Evaluation, left: object, right: object) -> None:
-    evaluation.budget.charge(CALL_COST)
-    if isinstance(left, str):
-        if isinstance(right, str):
-            evaluation.budget.charge(min(len(left), len(right)) >> 6)  # compared many at a time
-    # Equality looks inside only where the lengths are the same.
-    elif isinstance(left, Sized) and isinstance(right, Sized) and len(left) == len(right):
-        evaluation.budget.measure(left)
-        evaluation.budget.measure(right)
-        refuse_markers_in(left)
-        refuse_markers_in(right)
-
-
-def contains(evaluation: Evaluation, container: object, value: object) -> bool:
-    """`value in container`."""
-    budget = evaluation.budget
-    budget.charge(CALL_COST)
-    refuse_marker(container)
-    if type(value) is dict and is_reference(value) and isinstance(container, Sequence) and container:
-        raise ReferenceUnresolved(value)
+def _contains(container: object, value: object) -> bool:
     if isinstance(container, str):
         if not isinstance(value, str):
             raise ExpressionError(
                 f"`in` looks for text in text, not for {type_name(value)}",
                 hint="convert it with `| string`, or put the choices in a list",
             )
-        budget.charge((len(container) + len(value)) >> 4)
         return value in container
     if isinstance(container, Mapping):
         return isinstance(value, str | int | float | None) and value in container
     if isinstance(container, range):
-        return value in container
+        # Python compares all but whole numbers with each number of the range.
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        return isinstance(value, int) and value in container
     if isinstance(container, Sequence):
-        budget.charge(len(container))
         if isinstance(value, str | Sequence | Mapping):
-            budget.measure(container if not isinstance(value, str) else value)
             refuse_markers_in(container)
         return value in container
     raise ExpressionError(f"`in` needs a list, a mapping or text on its right, not {type_name(container)}")
@@ -194,6 +187,30 @@ def join_text(evaluation: Evaluation, *parts: object) -> str:
     texts = [render_text(part, evaluation.budget) for part in parts]
     evaluation.budget.charge_text(sum(map(len, texts)))
     return "".join(texts)
+
+
+def build_mapping(evaluation: Evaluation, *parts: object) -> object:
+    """`{key: value, …}` of keys and values in turn."""
+    keys = parts[::2]
+    for key in keys:
+        if isinstance(key, str | float | Missing | None):
+            continue
+        # The hash of a tuple is computed from all that is in it, each time.
+        if not isinstance(key, int) or is_long_integer(key):
+            raise ExpressionError(f"a key of a mapping is text, not {type_name(key)}")
+    return build_collection(evaluation, dict(zip(keys, parts[1::2], strict=True)))
+
+
+def is_long_integer(number: int) -> bool:
+    """Whether other whole numbers have the same hash, so that a dictionary of them takes quadratic time."""
+    return number.bit_length() >= sys.hash_info.modulus.bit_length()
+
+
+def get_item(evaluation: Evaluation, owner: object, key: object) -> object:
+    """`owner[key]` with a key that is computed."""
+    charge_call(evaluation.budget, "operator", "[]", owner, key)
+    # A tuple's hash is computed from all that is in it, each time.
+    return evaluation.undefined(owner, key) if isinstance(key, tuple) else evaluation.item(owner, key)
 
 
 def build_collection(evaluation: Evaluation, value: object) -> object:
@@ -220,7 +237,8 @@ def slice_value(evaluation: Evaluation, value: object, start: object, stop: obje
         raise ExpressionError("the step of a slice cannot be zero")
     bounds: slice[int | None, int | None, int | None] = slice(start, stop, step)  # type: ignore[arg-type]  # checked above
     length = len(range(*bounds.indices(len(value))))
-    evaluation.budget.charge(CALL_COST + (length >> 2 if isinstance(value, str) else length))
+    charge_call(evaluation.budget, "operator", "[:]", value)
+    evaluation.budget.charge(length >> 2 if isinstance(value, str) else length)
     return value[bounds]
 
 

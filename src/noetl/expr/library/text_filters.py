@@ -11,25 +11,29 @@ from urllib.parse import quote, quote_plus
 
 import msgspec
 
-from noetl.expr.library.methods import call_method, replace_text
+from noetl.expr.library.methods import METHODS, replace_text
 from noetl.expr.library.operators import charge_new_items
 from noetl.expr.runtime.conversion import render_text, to_json, truthy, type_name
 from noetl.expr.runtime.evaluation import Evaluation
-from noetl.expr.runtime.limits import MAX_NUMERAL
+from noetl.expr.runtime.limits import CALL_COST, MAX_NUMERAL
 from noetl.expr.runtime.marker import refuse_markers_in
 from noetl.model.errors import ExpressionError
 from noetl.model.reference import escape, unescape
 
+_INDENT_COST = 8
+"""How many times longer JSON takes with indents."""
+
 
 def _text(evaluation: Evaluation, value: object) -> str:
-    return render_text(value, evaluation.budget)
+    """The value as text; what is text already was charged with the call."""
+    return value if type(value) is str else render_text(value, evaluation.budget)
 
 
 def _method_filter(name: str) -> Callable[..., object]:
     """A method of text as a filter on anything."""
 
     def call(evaluation: Evaluation, value: object, *args: object) -> object:
-        return call_method(evaluation, _text(evaluation, value), name, *args)
+        return METHODS["text"][name](evaluation, _text(evaluation, value), *args)
 
     return call
 
@@ -44,7 +48,7 @@ def _replace(
 
 
 def _center(evaluation: Evaluation, value: object, width: int = 80) -> object:
-    return call_method(evaluation, _text(evaluation, value), "center", width)
+    return METHODS["text"]["center"](evaluation, _text(evaluation, value), width)
 
 
 def _indent(
@@ -69,6 +73,7 @@ def _truncate(
     if len(text) <= length:
         return text
     beginning = text[: max(length - len(end), 0)]
+    evaluation.budget.charge_text(len(beginning) + len(end))
     return (beginning if killwords else beginning.rsplit(" ", 1)[0]) + end
 
 
@@ -97,6 +102,7 @@ def _urlencode(evaluation: Evaluation, value: object) -> str:
 
 def _text_to_quote(evaluation: Evaluation, value: object) -> str:
     text = _text(evaluation, value)
+    evaluation.budget.charge(CALL_COST)
     evaluation.budget.charge_text(len(text) * 12)  # four bytes, each written `%F0`
     return text
 
@@ -114,10 +120,12 @@ def _from_json(evaluation: Evaluation, value: object) -> object:
 def _to_json(evaluation: Evaluation, value: object, indent: int | None = None) -> str:
     if indent is not None and not 0 <= indent <= 8:
         raise ExpressionError("`to_json` indents by 0 to 8 blanks")
-    refuse_markers_in(value)
-    known = unescape(to_json(value, evaluation.budget))
-    if indent is not None:
-        evaluation.budget.measure(known)
+    plain = to_json(value, evaluation.budget)
+    refuse_markers_in(plain)
+    known = unescape(plain)
+    if indent is not None:  # written by Python code
+        for _ in range(_INDENT_COST):
+            evaluation.budget.measure(known)
     text = json.dumps(known, ensure_ascii=False, indent=indent)
     evaluation.budget.charge_text(len(text))
     return text

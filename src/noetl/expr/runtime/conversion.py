@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence, Set
 
-from noetl.expr.runtime.limits import MAX_RESULT_DEPTH, Budget
+from noetl.expr.runtime.limits import MAX_RESULT_DEPTH, Budget, integer_cost
 from noetl.expr.runtime.marker import refuse_markers_in
 from noetl.expr.runtime.missing_value import GuardMissing, Missing
 from noetl.model.errors import ExpressionError
@@ -105,10 +105,13 @@ def render_text(value: object, budget: Budget) -> str:
     if type(value) is str:
         budget.charge_text(len(value))
         return value
-    budget.charge(1)
+    budget.charge(1 + (integer_cost(value) if isinstance(value, int) else 0))
     if value is None or isinstance(value, bool | int | float):
         return str(value)
     if isinstance(value, Missing):
         return str(value)
-    refuse_markers_in(value)
-    return str(to_json(value, budget))
+    plain = to_json(value, budget)
+    refuse_markers_in(plain)
+    text = str(plain)
+    budget.charge_text(len(text))
+    return text

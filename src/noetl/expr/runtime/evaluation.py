@@ -42,6 +42,8 @@ class Evaluation(Context):
     blocks: dict[str, Any] = {}  # noqa: RUF012 - read only, as in Jinja
     globals_keys: set[str] = set()  # noqa: RUF012 - read only, as in Jinja
     name = None
+    date_format = ""
+    """The last format that a date was read with."""
 
     def __init__(
         self, environment: Environment, eval_ctx: EvalContext, scope: Mapping[str, object] | Scope

@@ -33,6 +33,12 @@ NEW_ITEM_COST = 4
 """What one operator, one loop step, and one newly made item cost."""
 
 _SIZED = frozenset({dict, list, str, tuple})
+_SHORT_INTEGER = 1 << 64
+
+
+def integer_cost(number: int) -> int:
+    """What it costs to write a whole number: the time grows with the square of its digits."""
+    return number.bit_length() ** 2 >> 16
 
 
 class Budget:
@@ -64,7 +70,7 @@ class Budget:
 
 
 def _size(value: Any, known: dict[int, int], limit: int) -> int:
-    """What it would cost to look at every value inside; only roughly right above `most`.
+    """What it would cost to look at every value inside; only roughly right above `limit`.
 
     `known` are the sizes of lists and mappings already counted, so that lists made of each other
     cost no time.
@@ -72,6 +78,8 @@ def _size(value: Any, known: dict[int, int], limit: int) -> int:
     kind = type(value)
     if kind is str:
         return 1 + (len(value) >> 2)
+    if kind is int:
+        return 1 + integer_cost(value)
     if kind is not list and kind is not dict and kind is not tuple:
         return 1
     if (size := known.get(id(value))) is not None:
@@ -82,5 +90,7 @@ def _size(value: Any, known: dict[int, int], limit: int) -> int:
             break
         if type(item) in _SIZED:
             total += _size(item, known, limit - total)
+        elif type(item) is int and not -_SHORT_INTEGER < item < _SHORT_INTEGER:
+            total += integer_cost(item)
     known[id(value)] = total
     return total
