@@ -42,6 +42,7 @@ ISOLATIONS = ("pool", "fork", "inline")
         ("result = (1, {'t': (2,)})", {}, [1, {"t": [2]}]),
         ("import decimal, datetime\nresult = [decimal.Decimal('1.5'), datetime.date(2030, 1, 2)]", {}, [1.5, "2030-01-02"]),
         ("result = n * n", {"n": 2**70}, 2**140),
+        ("result = [{1: 'a', 2: {None: 3}}]", {}, [{"1": "a", "2": {"null": 3}}]),
         ("result = args['my-key']", {"my-key": 1}, 1),
     ],
 )  # fmt: skip
