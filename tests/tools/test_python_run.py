@@ -125,6 +125,20 @@ def test_a_script_is_found_from_the_folder_of_the_playbook(tmp_path: Path) -> No
     assert result_of(script=inline, folder=tmp_path) == 3
 
 
+def test_a_script_that_is_not_beside_the_playbook_is_looked_for_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    playbook, working = tmp_path / "playbook", tmp_path / "working"
+    for folder in (playbook, working):
+        (folder / "t").mkdir(parents=True)
+        (folder / "t" / "both.py").write_text(f"result = '{folder.name}'\n")
+    (working / "t" / "hello.py").write_text("import both\nresult = [both.result, __file__]\n")
+    monkeypatch.chdir(working)
+    hello = str(working / "t" / "hello.py")
+    assert result_of(script="t/hello.py", folder=playbook) == ["working", hello]
+    assert result_of(script="t/both.py", folder=playbook) == "playbook"
+
+
 def test_code_works_in_the_folder_of_the_playbook(tmp_path: Path) -> None:
     (tmp_path / "data.txt").write_text("here")
     assert result_of("result = open('data.txt').read()", folder=tmp_path) == "here"
