@@ -1,6 +1,7 @@
 import pytest
 
-from tests.checks.check_fragments import assert_clean, assert_found
+from noetl.loader import examine
+from tests.checks.check_fragments import assert_clean, assert_found, document_text
 
 WHOLE = """
     keychain: [{{ name: api, kind: env, env: API }}]
@@ -152,3 +153,32 @@ def test_the_keychain_has_what_it_declares() -> None:
     assert problem.hint == "did you mean `api`?"
     assert problem.severity == "error"
     assert_clean(playbook("input", "keychain['api'].value"))
+
+
+@pytest.mark.parametrize("name", ["run", "steps", "joined"])
+def test_the_item_of_a_loop_may_hide_a_namespace_in_its_tasks_alone(name: str) -> None:
+    text = """
+    workload: {{ plan: [{{ n: 1 }}] }}
+    workflow:
+      - step: start
+        loop: {{ in: "{{{{ workload.plan }}}}", iterator: {name} }}
+        tool:
+          name: use
+          kind: noop
+          args: {{ n: "{{{{ {name}.n }}}}" }}
+          spec: {{ policy: {{ rules: [{{ when: "{{{{ {name}.n == 2 }}}}", then: {{ do: break }} }}] }} }}
+        next: {{ arcs: [{{ step: end{args} }}] }}
+      - step: end
+        tool: {{ kind: noop }}
+    """
+
+    def codes(args: str) -> list[str]:
+        return [
+            problem.code
+            for problem in examine(document_text(text.format(name=name, args=args)), "test.yaml").problems
+        ]
+
+    assert codes("") == []
+    outside = f', args: {{ n: "{{{{ {name}.nobody }}}}" }}'
+    code = {"run": "unset-name", "steps": "unknown-name", "joined": "namespace-scope"}[name]
+    assert codes(outside) == [code]

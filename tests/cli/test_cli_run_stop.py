@@ -96,6 +96,7 @@ def test_a_second_signal_kills(folder: Path) -> None:
 
 def test_two_processes_do_not_run_one_execution(folder: Path) -> None:
     with Slow(folder, "--idempotency-key", "one") as slow:
-        ran = run("run", "slow.yaml", "--idempotency-key", "one", "-o", "json", cwd=folder)
+        same = ("--set", f"file={folder / 'fifo'}", "--idempotency-key", "one")
+        ran = run("run", "slow.yaml", *same, "-o", "json", cwd=folder)
         assert (ran.code, ran.json["error"]["code"]) == (2, "running")
         assert slow.let_go("x").code == 0

@@ -27,6 +27,12 @@ def test_a_key_starts_an_execution_once(folder: Path) -> None:
     wrong = run("run", "other.yaml", "-o", "json", "--idempotency-key", "monday", cwd=folder)
     assert (wrong.code, wrong.json["error"]["code"]) == (2, "refused")
     assert first["execution_id"] in wrong.json["error"]["message"]
+    wrong = run(
+        *("run", "greet.yaml", "-o", "json", "--idempotency-key", "monday", "--set", "name=Other"), cwd=folder
+    )
+    assert (wrong.code, wrong.json["error"]["code"]) == (2, "refused")
+    assert "`monday`" in wrong.json["error"]["message"]
+    assert "another workload" in wrong.json["error"]["message"]
     listed = run("executions", "list", "-o", "json", cwd=folder).json["executions"]
     assert [execution["execution_id"] for execution in listed] == [
         other["execution_id"],

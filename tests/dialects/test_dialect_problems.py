@@ -97,6 +97,7 @@ def test_what_a_dialect_reported_the_reader_does_not_report_again(
 
 DRAFT = [
     ("unknown-key", "- { step: a, tool: [{ kind: noop }] }\nkeychain: []", (6, 1)),
+    ("reserved-name", "- { step: a, loop: { in: [1], iterator: run }, tool: [{ kind: noop }] }", (5, 43)),
     ("wrong-type", "- { step: a, tool: [{ kind: noop, eval: yes }] }", (5, 43)),
     ("wrong-type", "- { step: a, tool: [{ kind: noop, eval: [3] }] }", (5, 44)),
     ("missing-key", "- { step: a, tool: [{ kind: noop, eval: [{ do: fail }] }] }", (5, 44)),

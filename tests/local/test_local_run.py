@@ -3,7 +3,7 @@
 import asyncio
 import gc
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -12,12 +12,14 @@ from noetl.engine.catalog.playbooks import Playbooks
 from noetl.engine.inbox import encode_command
 from noetl.engine.service import AlreadyRunning
 from noetl.events.errors import EventUnwritable
+from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Signal
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.loader import installed_kinds
 from noetl.local import Local
 from noetl.model.outcome import Outcome, succeeded
 from noetl.ports.tool import Call
+from noetl.stores.results.file_backend import FileResults
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.tools.host.worker_tools import Tools
 from tests.local.local_engine import HEAD, Bench, source
@@ -195,6 +197,42 @@ def test_the_same_key_begins_one_execution(bench: Bench) -> None:
     again = bench.run(CHAIN, idempotency_key="k")
     assert again.execution_id == first.execution_id
     assert again.result == 40
+
+
+LARGE = {"text": "x" * 100_000}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "differences"),
+    [
+        ({"workload": {"n": 1}}, {"workload": {"n": 2}}, "workload"),
+        ({"workload": {"n": 1}}, {"workload": {"n": True}}, "workload"),
+        ({"workload": LARGE}, {"workload": {"text": "y" * 100_000}}, "workload"),
+        ({}, {"ctx": {"a": 1}, "labels": {"b": "c"}}, "ctx, labels"),
+    ],
+)
+def test_a_key_that_was_used_with_other_values_is_refused(
+    bench: Bench, first: dict[str, Any], second: dict[str, Any], differences: str
+) -> None:
+    def run(request: dict[str, Any]) -> ExecutionState:
+        async def work(local: Local) -> ExecutionState:
+            return await local.wait_for_end(await local.start(source(CHAIN), idempotency_key="k", **request))
+
+        return bench.with_local(work, results=FileResults(bench.home.results))
+
+    begun = run(first)
+    with pytest.raises(Refused) as refused:
+        run(second)
+    owner = f"the idempotency key `k` is that of {begun.execution_id}"
+    assert str(refused.value) == f"{owner}, which was started with another {differences}"
+    again = run(first)
+    assert (again.execution_id, again.result) == (begun.execution_id, begun.result)
+
+
+def test_a_key_that_was_used_with_another_document_is_refused(bench: Bench) -> None:
+    bench.run(CHAIN, idempotency_key="k")
+    with pytest.raises(Refused, match="which was started with another document"):
+        bench.run(CHAIN.replace("20", "21"), idempotency_key="k")
 
 
 @pytest.mark.parametrize("text", [HEAD + CHAIN])

@@ -41,7 +41,9 @@ from tests.web_server import WebServer
 def test_an_entry_that_cannot_be_had_fails_the_execution_before_its_first_step(
     bench: Bench, keychain: str, message: str
 ) -> None:
-    state = run(bench, start("    - t: {kind: noop}\n", f"keychain: [{keychain}]\n"))
+    name = keychain.removeprefix("{name: ").partition(",")[0]
+    tasks = f"    - t: {{kind: noop, args: {{kind: '{{{{ keychain.{name}.kind }}}}'}}}}\n"
+    state = run(bench, start(tasks, f"keychain: [{keychain}]\n"))
     error = error_of(state)
     assert error.kind == "credential"
     assert message in error.message
@@ -83,6 +85,48 @@ def test_names_that_are_found_at_run_time_fail_their_task(bench: Bench) -> None:
         )
     )
     assert "there is no provider `moon`" in error.message
+
+
+def test_entries_that_nothing_uses_are_not_looked_up(bench: Bench, web: WebServer) -> None:
+    unused = f"{{name: unused, kind: oauth2, token_url: '{web.url}/token', client_id: c, client_secret: s}}"
+    text = start(
+        "    - t: {kind: noop, args: {kind: '{{ keychain.token.kind }}'}}\n",
+        f"keychain: [{{name: gone, kind: env, env: ABSENT_VARIABLE}}, {unused}, {{name: token, kind: env, env: TOKEN}}]\n",
+    )
+    assert run(bench, text).result == {"kind": "env"}
+    assert not web.requests
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "{kind: http, url: '%s/', auth: '{{ workload.who }}'}",
+        "{kind: http, url: '%s/', auth: {type: bearer, token: '{{ keychain[workload.who].value }}'}}",
+    ],
+)
+def test_of_entries_whose_names_are_computed_those_must_be_had_that_a_task_asks_for(
+    bench: Bench, web: WebServer, task: str
+) -> None:
+    text = start(
+        f"    - t: {task % web.url}\n",
+        "workload: {who: token}\n"
+        "keychain: [{name: gone, kind: env, env: ABSENT_VARIABLE}, {name: token, kind: env, env: TOKEN}]\n",
+    )
+    assert run(bench, text).status == "completed"
+    assert web.requests[-1].headers["authorization"] == f"Bearer {TOKEN}"
+    error = error_of(run(bench, text, workload={"who": "gone"}))
+    assert error.kind == "credential"
+    assert "the environment variable ABSENT_VARIABLE is not set" in error.message
+
+
+def test_a_secret_whose_name_is_computed_is_masked_before_its_task_asks_for_it(bench: Bench) -> None:
+    text = start(
+        '    - leak: {kind: python, code: \'result = __import__("os").environ["TOKEN"]\'}\n'
+        "    - use: {kind: secrets, name: '{{ workload.who }}'}\n"
+        "    - back: {kind: noop, args: {leak: '{{ leak }}'}}\n",
+        "workload: {who: token}\nkeychain: [{name: token, kind: env, env: TOKEN}]\n",
+    )
+    assert run(bench, text).result["leak"]["$noetl"] == "secret"
 
 
 def test_the_credential_store_answers_for_names_and_for_entries_without_fields(
@@ -143,7 +187,8 @@ def test_a_child_that_nobody_waits_for_begins_though_its_parent_ends_at_once(ben
 def test_a_child_whose_credential_cannot_be_had_fails_before_its_first_step(bench: Bench) -> None:
     (bench.home.folder.parent / "child.yaml").write_text(
         "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: c, path: c}\n"
-        "keychain: [{name: gone, kind: env, env: ABSENT_VARIABLE}]\nworkflow:\n- step: start\n  tool: {kind: noop}\n"
+        "keychain: [{name: gone, kind: env, env: ABSENT_VARIABLE}]\nworkflow:\n- step: start\n"
+        "  tool: {kind: noop, args: {token: '{{ keychain.gone.value }}'}}\n"
     )
     error = error_of(run(bench, start("    - child: {kind: playbook, path: c}\n")))
     assert error.kind == "child_failed"

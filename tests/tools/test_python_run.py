@@ -42,6 +42,7 @@ ISOLATIONS = ("pool", "fork", "inline")
         ("result = (1, {'t': (2,)})", {}, [1, {"t": [2]}]),
         ("import decimal, datetime\nresult = [decimal.Decimal('1.5'), datetime.date(2030, 1, 2)]", {}, [1.5, "2030-01-02"]),
         ("result = n * n", {"n": 2**70}, 2**140),
+        ("result = [{1: 'a', 2: {None: 3}}]", {}, [{"1": "a", "2": {"null": 3}}]),
         ("result = args['my-key']", {"my-key": 1}, 1),
     ],
 )  # fmt: skip
@@ -122,6 +123,20 @@ def test_a_script_is_found_from_the_folder_of_the_playbook(tmp_path: Path) -> No
         assert [*result[:2], str(Path(result[2]).resolve())] == expected
     inline: Json = {"source": {"type": "inline", "code": "result = 3"}}
     assert result_of(script=inline, folder=tmp_path) == 3
+
+
+def test_a_script_that_is_not_beside_the_playbook_is_looked_for_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    playbook, working = tmp_path / "playbook", tmp_path / "working"
+    for folder in (playbook, working):
+        (folder / "t").mkdir(parents=True)
+        (folder / "t" / "both.py").write_text(f"result = '{folder.name}'\n")
+    (working / "t" / "hello.py").write_text("import both\nresult = [both.result, __file__]\n")
+    monkeypatch.chdir(working)
+    hello = str(working / "t" / "hello.py")
+    assert result_of(script="t/hello.py", folder=playbook) == ["working", hello]
+    assert result_of(script="t/both.py", folder=playbook) == "playbook"
 
 
 def test_code_works_in_the_folder_of_the_playbook(tmp_path: Path) -> None:

@@ -104,7 +104,8 @@ def test_what_is_told_is_bounded() -> None:
         ("result = {'a': [1, {2, 3}]}", "`$.a[1]` is of type `set`"),
         ("def main(): return float('nan')", "`$` is nan"),
         ("result = []\nresult.append(result)", "`$[0]` contains itself"),
-        ("result = {1: 2}", "keys must be text"),
+        ("result = {(1, 2): 3}", "`$` has the key `(1, 2)` of type `tuple`: keys are text"),
+        ("result = {'a': {1: 2, '1': 3}}", "`$.a` has two keys that are `1` in JSON"),
         ("async def work(): pass\nresult = work()\nresult.close()", "`coroutine`"),
     ],
 )

@@ -10,7 +10,10 @@ import msgspec
 from noetl.credentials.credential import Credential
 from noetl.credentials.providers import CredentialRequest, Providers
 from noetl.dsl.document.playbook import Playbook, Task
-from noetl.expr.template import Constant, MappingTemplate, Template
+from noetl.expr.expression import Expression
+from noetl.expr.language.path import Path
+from noetl.expr.template import Constant, ListTemplate, MappingTemplate, Template
+from noetl.kernel.expression_reads import expressions_in
 from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.credentials import CredentialError
@@ -94,7 +97,9 @@ class CredentialResolver:
 
     async def preflight(self, playbook: Playbook, folder: str) -> ErrorInfo | None:
         """Why an execution of this playbook cannot begin: a credential that it uses cannot be had."""
-        names = dict.fromkeys([*((name, "") for name in playbook.keychain), *named_credentials(playbook)])
+        names = dict.fromkeys(
+            [*((name, "") for name in named_entries(playbook)), *named_credentials(playbook)]
+        )
         results = await asyncio.gather(
             *(self._unavailable_reason(playbook, folder, name, provider) for name, provider in names)
         )
@@ -143,6 +148,38 @@ def credential_request(playbook: Playbook, folder: str, name: str, provider: str
             raise CredentialError(f"the keychain has no entry `{name}`", "declare it under `keychain`")
         case _:
             raise CredentialError(f"there is no provider `{provider}`", f"one of {', '.join(PROVIDERS)}")
+
+
+def named_entries(playbook: Playbook) -> list[str]:
+    """The entries of the keychain that expressions read by a constant name, as declared."""
+    names = {path[1] for path in _keychain_reads(playbook) if len(path) > 1}
+    return [name for name in playbook.keychain if name in names]
+
+
+def entries_in_use(playbook: Playbook) -> list[str]:
+    """The entries that tasks name; all of them where a name is known only when its task runs."""
+    tasks = [task for step in playbook.workflow for task in step.tasks]
+    if any(len(path) == 1 for path in _keychain_reads(playbook)) or any(map(_names_at_run_time, tasks)):
+        return list(playbook.keychain)
+    names = {name for name, provider in named_credentials(playbook) if provider in ("", "keychain")}
+    names.update(named_entries(playbook))
+    return [name for name in playbook.keychain if name in names]
+
+
+def _keychain_reads(playbook: Playbook) -> Iterator[Path]:
+    for step in playbook.workflow:
+        for expression in expressions_in(step.tasks):
+            for use in expression.uses:
+                if use.path[0] == "keychain":
+                    yield use.path
+
+
+def _names_at_run_time(task: Task) -> bool:
+    """Whether a task computes the name of a credential."""
+    if isinstance(task.inputs.get("auth"), Expression) or isinstance(_script_input(task, "auth"), Expression):
+        return True
+    inputs = [task.inputs.get(name) for name in ("name", "names", "provider")]
+    return task.kind == "secrets" and any(isinstance(value, Expression | ListTemplate) for value in inputs)
 
 
 def named_credentials(playbook: Playbook) -> Iterator[tuple[str, str]]:

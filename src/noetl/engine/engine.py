@@ -111,7 +111,8 @@ class Engine:
     ) -> str:
         """A new execution; its id. With a key that was used before, the id of the execution that has it.
 
-        Raises PlaybookInvalid, CannotRun, StoreError; Refused if the key is that of another playbook.
+        Raises PlaybookInvalid, CannotRun, StoreError; Refused if the key is that of another playbook, or
+        was used with another document, workload, ctx or labels.
         """
         document = self.playbooks.read(source)
         self._preflight.check(document)
@@ -130,7 +131,7 @@ class Engine:
         )
         live = self._service.begin(document, request, ExecutionOrigin(file=file), key=idempotency_key)
         self._ends.expect(live.execution_id)
-        if idempotency_key and (holder := await self._service.holder_of_start_key(live)):
+        if idempotency_key and (holder := await self._service.holder_of_start_key(live, request)):
             return await self.resume(holder)
         return live.execution_id
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -25,9 +26,10 @@ from noetl.events.event import Event
 from noetl.events.identifiers import run_id
 from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import LeaseLost, Request, Resume, TimerFired
+from noetl.kernel.references.resolve import resolve_references
 from noetl.kernel.state.execution_state import STATE_FORMAT, ExecutionState, new_state
 from noetl.kernel.state.replay import dump_state
-from noetl.model.errors import NoetlError
+from noetl.model.errors import NoetlError, ResultError
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.results import ResultStore
 from noetl.ports.store import (
@@ -40,6 +42,7 @@ from noetl.ports.store import (
 )
 from noetl.stores.ownership import Owners, Ownership
 from noetl.stores.results.memory_backend import MemoryResults
+from noetl.stores.results.result_reader import read_result
 
 SNAPSHOT_EVERY = 10_000
 """Events after which a state is kept, so that opening the execution again folds no more than that."""
@@ -126,20 +129,39 @@ class Service:
         live.submit(request)
         return live
 
-    async def holder_of_start_key(self, live: LiveExecution) -> str:
+    async def holder_of_start_key(self, live: LiveExecution, request: Request) -> str:
         """The execution that was begun with its key before, if there is one: then this one is dropped.
 
-        Raises Refused if that is one of another playbook.
+        Raises Refused if that is one of another playbook, or was asked for with other values.
         """
         await self.commit_log.flush()
         holder = self.commit_log.taken_keys.get(live.execution_id, "")
         if holder:
             self._drop(live)
-            record = await self.store.execution(holder)
-            if record is not None and record.path != live.state.plan.playbook.metadata.path:
-                key = live.start_key
-                raise Refused(f"the idempotency key `{key}` is that of {holder}, which runs `{record.path}`")
+            begun = f"the idempotency key `{live.start_key}` is that of {holder}, which"
+            earlier = request_event_of(decode_rows(holder, await self.store.read(holder, limit=1)))
+            playbook = live.state.plan.playbook
+            if earlier.path != playbook.metadata.path:
+                raise Refused(f"{begun} runs `{earlier.path}`")
+            differences = [] if earlier.hash == playbook.hash else ["document"]
+            differences += [
+                name
+                for name in ("workload", "ctx", "labels")
+                if not await self._is_same_value(getattr(earlier, name), getattr(request, name))
+            ]
+            if differences:
+                raise Refused(f"{begun} was started with another {', '.join(differences)}")
         return holder
+
+    async def _is_same_value(self, stored: object, value: object) -> bool:
+        try:
+            stored = await resolve_references(stored, partial(read_result, self.results))
+        except ResultError:  # it is no longer kept: nobody can say that it was another
+            return True
+        # As bytes: to Python, 1 and True are equal.
+        return msgspec.json.encode(stored, order="deterministic") == msgspec.json.encode(
+            value, order="deterministic"
+        )
 
     async def open(self, execution_id: str) -> LiveExecution:
         """An execution from the store, owned from here on. Nothing happens to it before `resume`.

@@ -76,6 +76,7 @@ class EvaluationScope:
         *,
         ctx_size: int = 0,
         fetched: Fetched | None = None,
+        iterator: str = "",
     ) -> None:
         self._fetched: Fetched = fetched or {}
         self._used: set[str] | None = None
@@ -85,7 +86,7 @@ class EvaluationScope:
                 spaces[name] = self.with_fetched(space)
             results = self.with_fetched(results)
         self.namespaces = spaces
-        self.expression_scope = Scope(spaces, results=results or {}, now=_clock(now))
+        self.expression_scope = Scope(spaces, results=results or {}, now=_clock(now), iterator=iterator)
         self.patches: list[Patch] = []
         self._run = run
 
@@ -245,7 +246,16 @@ def task_scope(
     spaces["_attempt"] = max(frame.attempt - frame.forgiven, 1)
     if keychain is not None:
         spaces["keychain"] = keychain
-    scope = EvaluationScope(spaces, now, frame.results, run, ctx_size=run.ctx.size, fetched=fetched)
+    loop = run.step.step.loop
+    scope = EvaluationScope(
+        spaces,
+        now,
+        frame.results,
+        run,
+        ctx_size=run.ctx.size,
+        fetched=fetched,
+        iterator=loop.iterator if loop is not None and run.loop is not None else "",
+    )
     for patch in frame.contributions:
         fetched_patch = structs.replace(patch, value=scope.with_fetched(patch.value))
         try:

@@ -39,6 +39,7 @@ def normalise(value: object, fallback: Callable[[object], Json] | None = None) -
     """The value in plain JSON types; NotJson if there is no faithful form.
 
     Tuples become lists; dates and times ISO text; a Decimal a number if 15 digits hold it, else text.
+    Keys that are numbers, booleans or None become the text that JSON writes for them.
     `fallback` is asked for a form of what has none.
     """
     return _Normaliser(fallback).value(value)
@@ -95,12 +96,13 @@ class _Normaliser:
         self.enter(values, len(values))
         normalised: dict[str, Json] = {}
         for key, item in values.items():
-            if not isinstance(key, str):
-                raise NotJson(f"has the key `{key!r:.100}` of type `{type(key).__name__}`: keys must be text")
+            text = str.__str__(key) if isinstance(key, str) else _key_text(key)
+            if text in normalised:
+                raise NotJson(f"has two keys that are `{text:.100}` in JSON")
             try:
-                normalised[_text(str.__str__(key))] = self.value(item)
+                normalised[_text(text)] = self.value(item)
             except NotJson as fault:
-                fault.trail.append(f".{key}" if key.isidentifier() else f"[{key!r}]")
+                fault.trail.append(f".{text}" if text.isidentifier() else f"[{text!r}]")
                 raise
         self.open.discard(id(values))
         return normalised
@@ -115,6 +117,23 @@ class _Normaliser:
         if self.left < 0:
             raise NotJson(f"brings the number of values over {MAX_VALUES:,}")
         self.open.add(id(values))
+
+
+def _key_text(key: object) -> str:
+    """What JSON writes for a key that is no text. NotJson if it has none."""
+    match key:
+        case None:
+            return "null"
+        case bool():
+            return "true" if key else "false"
+        case int():
+            return str(_integer(key))
+        case float():
+            return str(_number(key))
+        case Decimal():
+            return str(_decimal(key))
+    name = type(key).__name__
+    raise NotJson(f"has the key `{key!r:.100}` of type `{name}`: keys are text, numbers, booleans or None")
 
 
 def _text(text: str) -> str:

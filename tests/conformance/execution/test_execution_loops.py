@@ -42,6 +42,39 @@ def test_each_element_has_an_iteration_of_its_own(engine: Engine, mode: str) -> 
     ]
 
 
+@pytest.mark.spec("000 §7.1")
+@MODES
+@pytest.mark.parametrize("name", ["run", "steps", "joined"])
+def test_an_iterator_may_have_the_name_of_a_namespace(engine: Engine, mode: str, name: str) -> None:
+    """In the tasks the name is the item; before and after them it is the namespace."""
+    ran = engine(
+        f"""
+- step: start
+  tool: {{kind: noop, args: {{list: [{{n: 1}}, {{n: 2}}]}}}}
+  next: {{arcs: [{{step: sweep}}]}}
+- step: sweep
+  spec: {{policy: {{join: all}}}}
+  loop:
+    in: "{{{{ steps.start.result.list if joined | length == 1 else run.nothing }}}}"
+    iterator: {name}
+    {spec(mode, ", reduce: {run.total: sum}")}
+  tool:
+  - name: add
+    kind: noop
+    args: {{bare: "{{{{ {name}.n }}}}", whole: "{{{{ {name} }}}}", named: "{{{{ iter.{name}.n }}}}", list: "{{{{ start.list | length }}}}"}}
+    set: {{run.total: "{{{{ {name}['n'] + outcome.result.bare }}}}"}}
+    spec: {{policy: {{rules: [{{when: "{{{{ {name}.n > 5 }}}}", then: {{do: fail}}}}, {{else: {{then: {{do: continue}}}}}}]}}}}
+  next: {{arcs: [{{step: end, args: {{total: "{{{{ run.total }}}}", status: "{{{{ steps.start.status }}}}", gathered: "{{{{ joined | length }}}}"}}}}]}}
+- step: end
+  tool: {{kind: noop, args: {{all: "{{{{ args }}}}", items: "{{{{ sweep }}}}"}}}}
+"""
+    )
+    assert ran.result == {
+        "all": {"total": 6, "status": "completed", "gathered": 1},
+        "items": [{"bare": n, "whole": {"n": n}, "named": n, "list": 2} for n in (1, 2)],
+    }
+
+
 ISOLATED = """{name: mark, kind: noop, args: {before: "{{ iter.mine | default('none') }}"}, set: {iter.mine: "{{ iter.item }}"}}
   - {name: see, kind: noop, args: {before: "{{ mark.before }}", mine: "{{ iter.mine }}"}}"""
 

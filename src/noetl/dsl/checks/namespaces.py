@@ -2,6 +2,7 @@
 
 from functools import cached_property
 
+from noetl.dsl.checks.flow.name_reads import uses_beside_item
 from noetl.dsl.checks.flow.rule_effects import step_writes
 from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, ExpressionRole
 from noetl.dsl.document.playbook import Playbook
@@ -72,7 +73,7 @@ def check_namespaces(playbook: Playbook, context: DocumentContext) -> None:
         visible = _VISIBLE[role]
         if role is ExpressionRole.SPEC and occurrence.part.task < 0 and occurrence.part.step:
             visible = _VISIBLE[ExpressionRole.STEP_ARGS]
-        for use in occurrence.expression.uses:
+        for use in uses_beside_item(occurrence, playbook.steps.get(occurrence.part.step)):
             name = use.path[0]
             if name == "keychain":
                 _check_keychain(playbook, context, occurrence, use)

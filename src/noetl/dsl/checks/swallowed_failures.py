@@ -8,6 +8,7 @@ needs nothing of the failed one, so that nothing would stop it.
 from collections.abc import Iterator
 
 from noetl.dsl.checks.arcs import arc_guards, guard_position
+from noetl.dsl.checks.flow.name_reads import uses_beside_item
 from noetl.dsl.checks.flow.rule_effects import run_writes, step_may_fail
 from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, ExpressionRole, PlaybookPart
 from noetl.dsl.document.guard_verdicts import FAILED, handles_failure, holds_on
@@ -129,7 +130,7 @@ class _WorkingSteps:
                 and first is not None
                 and task <= first
             ):
-                yield from occurrence.expression.uses
+                yield from uses_beside_item(occurrence, step)
 
 
 class _StepResults:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from noetl.dsl.checks.flow.name_bits import NameBits
-from noetl.dsl.checks.flow.name_reads import NameRead, can_be_set, name_reads
+from noetl.dsl.checks.flow.name_reads import NameRead, can_be_set, name_reads, uses_beside_item
 from noetl.dsl.checks.flow.name_sources import NameSources
 from noetl.dsl.checks.flow.name_state import is_set
 from noetl.dsl.checks.flow.playbook_flow import playbook_flow
@@ -45,7 +45,7 @@ class UnsetName(NamedTuple):
 def check_step_names(playbook: Playbook, context: DocumentContext) -> None:
     """`steps.NAME` of a step that does not exist."""
     for occurrence in context.occurrences:
-        for use in occurrence.expression.uses:
+        for use in uses_beside_item(occurrence, playbook.steps.get(occurrence.part.step)):
             if len(use.path) > 1 and use.path[0] == "steps" and use.path[1] not in playbook.steps:
                 hint = did_you_mean(use.path[1], playbook.steps) or "steps are declared under `workflow`"
                 context.report_inside(

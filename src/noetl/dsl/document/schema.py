@@ -24,7 +24,7 @@ from noetl.dsl.document.shapes import (
     ThenShape,
 )
 from noetl.dsl.document.spec import inheritable_spec_fields
-from noetl.expr.runtime.scope import NAMESPACES
+from noetl.expr.runtime.scope import ITERATOR_NAMESPACES, NAMESPACES
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -124,7 +124,8 @@ class _SchemaBuilder:
         if "document" in extra:
             return {"$ref": "#"}
         if "name" in extra:
-            return {**self._plain(type_, templated=False), "not": {"enum": sorted(NAMESPACES)}}
+            reserved = NAMESPACES - ITERATOR_NAMESPACES if "iterator" in extra else NAMESPACES
+            return {**self._plain(type_, templated=False), "not": {"enum": sorted(reserved)}}
         literal = "literal" in extra
         schema = self._plain(type_, templated=templated and not literal)
         loose = not templated or literal or not schema or schema.get("type") == "string"

@@ -216,7 +216,11 @@ class LoopShape(ClosedShape):
         ),
     ] = field(name="in")
     iterator: Annotated[
-        Name, Meta(description="The element's name: `iter.NAME`.", extra={"missing": "loop-incomplete"})
+        Name,
+        Meta(
+            description="The element's name: `iter.NAME`.",
+            extra={"missing": "loop-incomplete", "iterator": True},
+        ),
     ]
     spec: Annotated[Values | None, Meta(description="Knobs.", extra={"form": "loop-spec"})] = None
     desc: Description = None

@@ -1,7 +1,7 @@
 """What all parts of the reader share: how values, conditions, writes and names are read."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -142,8 +142,10 @@ class ReaderContext(DocumentContext):
         position = Position(at.line, at.column)
         return Write(scope, keys, self.read_template(value, part._replace(write=position)), position)  # type: ignore[arg-type]  # callers pass scopes
 
-    def read_name(self, node: Node | None, subject: str, *, reserved: Iterable[str] = ()) -> str | None:
-        """A name people chose; None if there is none or it is wrong."""
+    def read_name(
+        self, node: Node | None, subject: str, *, reserved: Iterable[str] = (), allowed: Container[str] = ()
+    ) -> str | None:
+        """A name people chose; None if there is none or it is wrong. `allowed` are namespaces it may be."""
         if not isinstance(node, Scalar):
             return None
         text = node.value
@@ -151,7 +153,7 @@ class ReaderContext(DocumentContext):
             hint = "letters, digits, `_` and `-`, and no digit or `-` first"
             self.report("bad-name", node, f"{subject} cannot be {describe_node(node)}", hint)
             return None
-        if text in NAMESPACES or text in reserved:
+        if (text in NAMESPACES and text not in allowed) or text in reserved:
             self.report(
                 "reserved-name",
                 node,

@@ -12,7 +12,7 @@ from noetl.dsl.reader.reader_context import ReaderContext, as_mapping, position_
 from noetl.dsl.reader.rule_reader import check_unused_rules, read_admission, read_integer, read_number
 from noetl.dsl.reader.task_forms import LabelledTask, label_tasks
 from noetl.dsl.reader.task_reader import EnclosingScope, move_output_select, read_pipeline
-from noetl.expr.runtime.scope import BUILTIN_ITER_KEYS
+from noetl.expr.runtime.scope import BUILTIN_ITER_KEYS, ITERATOR_NAMESPACES
 
 
 def read_step(
@@ -102,7 +102,7 @@ def _read_loop(
     if items is not None and isinstance(items, Scalar) and not _can_be_collection(items):
         message = f"`in` must be a collection, not {describe_node(items)}"
         context.report("wrong-type", items, message, "write an expression, a list or a mapping")
-    name = context.read_name(iterator, "an iterator", reserved=BUILTIN_ITER_KEYS)
+    name = context.read_name(iterator, "an iterator", reserved=BUILTIN_ITER_KEYS, allowed=ITERATOR_NAMESPACES)
     if items is None or name is None:
         return None
     knobs = spec or Mapping({}, node.line, node.column)

@@ -6,7 +6,14 @@ from typing import cast
 from noetl.expr.runtime.marker import ABSENT, referenced_part
 from noetl.model.reference import is_reference
 
-__all__ = ["ABSENT", "BUILTIN_ITER_KEYS", "MUTABLE_NAMESPACES", "NAMESPACES", "Scope"]
+__all__ = [
+    "ABSENT",
+    "BUILTIN_ITER_KEYS",
+    "ITERATOR_NAMESPACES",
+    "MUTABLE_NAMESPACES",
+    "NAMESPACES",
+    "Scope",
+]
 
 NAMESPACES = frozenset(
     {
@@ -27,7 +34,10 @@ NAMESPACES = frozenset(
         "workload",
     }
 )
-"""Reserved names: each means its namespace, and nothing else, wherever it stands."""
+"""Reserved names: each means its namespace wherever it stands, unless it is the iterator of a loop there."""
+
+ITERATOR_NAMESPACES = frozenset({"joined", "run", "steps"})
+"""Namespaces that an iterator may be called: then the bare name is the item while the pipeline runs."""
 
 MUTABLE_NAMESPACES = frozenset({"ctx", "run", "steps"})
 """Namespaces whose mapping is written to while the playbook runs."""
@@ -43,10 +53,10 @@ class Scope:
 
     Nothing is copied: the namespaces are read when a name is asked for. A namespace that does not
     exist at some place is left out. `results` are those of this pipeline's finished tasks by label;
-    `now` answers `now()`.
+    `now` answers `now()`; `iterator` is the name of a loop's item, which wins over a namespace.
     """
 
-    __slots__ = ("_namespaces", "_results", "now")
+    __slots__ = ("_iterator", "_namespaces", "_results", "now")
 
     def __init__(
         self,
@@ -54,7 +64,9 @@ class Scope:
         *,
         results: Mapping[str, object] = _EMPTY,
         now: Callable[[], str] | None = None,
+        iterator: str = "",
     ) -> None:
+        self._iterator = iterator
         self._namespaces = namespaces
         self._results = results
         self.now = now
@@ -67,6 +79,7 @@ class Scope:
             {**self._namespaces, **namespaces},
             results=self._results if results is None else results,
             now=self.now,
+            iterator=self._iterator,
         )
 
     def freeze(self, names: Iterable[str]) -> "Scope":
@@ -79,6 +92,8 @@ class Scope:
     def resolve(self, name: str) -> object:
         """The value of a name, or ABSENT."""
         if name in NAMESPACES:
+            if name == self._iterator:
+                return cast("Mapping[str, object]", self._namespaces["iter"])[name]
             return self._namespaces.get(name, ABSENT)
         if name == "output" and "outcome" in self._namespaces:
             return self._output()

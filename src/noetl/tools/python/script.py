@@ -1,5 +1,6 @@
 """Where the code of a `python` task comes from."""
 
+import os
 from pathlib import Path, PurePosixPath
 from pkgutil import resolve_name
 from typing import Literal, NamedTuple
@@ -34,7 +35,7 @@ class ScriptLoader:
         self._http: Tool | None = None
 
     async def load_code(self, call: Call, inputs: PythonInputs) -> ScriptCode:
-        """The code of the inputs; a relative path starts at the folder. ToolError if there is none."""
+        """The code of the inputs. ToolError if there is none."""
         if inputs.code is not None:
             return ScriptCode(inputs.code)
         script = inputs.script
@@ -100,12 +101,17 @@ def _source_type(uri: str) -> Literal["file", "http", "catalog"]:
 
 
 def _read_script(name: str, folder: Path) -> ScriptCode:
+    """A script beside the playbook, or else in the working directory."""
     path = folder / name
+    if not os.path.exists(path) and os.path.exists(name):
+        path = Path(name)
     try:
         with path.open("rb") as file:
             data = file.read(MAX_SCRIPT + 1)
     except FileNotFoundError:
-        raise ToolError("not_found", f"there is no script `{name}` in {folder}") from None
+        raise ToolError(
+            "not_found", f"there is no script `{name}` in {folder}, nor where the worker runs"
+        ) from None
     except PermissionError as error:
         raise ToolError("permission", f"the script `{name}` cannot be read: {error.strerror}") from None
     except OSError as error:

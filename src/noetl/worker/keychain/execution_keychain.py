@@ -18,7 +18,12 @@ from noetl.credentials.field_path import (
 )
 from noetl.credentials.masker import Masker
 from noetl.credentials.providers import CredentialRequest
-from noetl.credentials.resolver import CredentialResolver, credential_request, unavailable_message
+from noetl.credentials.resolver import (
+    CredentialResolver,
+    credential_request,
+    entries_in_use,
+    unavailable_message,
+)
 from noetl.dsl.document.selection import Selection
 from noetl.kernel.pipeline.moves import RunTask
 from noetl.kernel.pipeline.task_inputs import Secrets
@@ -87,9 +92,9 @@ class Keychain:
         return self._ledger.playbook.keychain
 
     async def open(self) -> None:
-        """Knows all that the playbook declares; what cannot be had is found out when it is used."""
+        """Knows all that tasks may use, so that it is masked; what cannot be had is told when it is used."""
         if not self.opened:
-            for name in self.names:
+            for name in entries_in_use(self._ledger.playbook):
                 await self.fetch((self.key_of(name),))
             self.opened = True
 

@@ -9,7 +9,7 @@ from noetl.dsl.checks.flow.path_sets import Path
 from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, ExpressionRole
 from noetl.dsl.document.playbook import Playbook, Step
 from noetl.expr.analysis.uses import Use
-from noetl.expr.runtime.scope import BUILTIN_ITER_KEYS, NAMESPACES
+from noetl.expr.runtime.scope import BUILTIN_ITER_KEYS, ITERATOR_NAMESPACES, NAMESPACES
 
 
 class NameScope(enum.Enum):
@@ -63,6 +63,15 @@ def is_in_pipeline(occurrence: ExpressionOccurrence) -> bool:
     return occurrence.part.role in _IN_PIPELINE and occurrence.part.task >= 0
 
 
+def uses_beside_item(occurrence: ExpressionOccurrence, step: Step | None) -> Iterator[Use]:
+    """The uses without those of the loop's item where its name is that of a namespace."""
+    loop = step.loop if step is not None else None
+    uses = occurrence.expression.uses
+    if loop is None or loop.iterator not in ITERATOR_NAMESPACES or not is_in_pipeline(occurrence):
+        return iter(uses)
+    return (use for use in uses if use.path[0] != loop.iterator)
+
+
 def name_reads(playbook: Playbook, context: DocumentContext, sources: NameSources) -> Iterator[NameRead]:
     """Every read of a name that could be unset, in the order of reading."""
     steps = playbook.steps
@@ -72,7 +81,7 @@ def name_reads(playbook: Playbook, context: DocumentContext, sources: NameSource
             part.step not in steps and part.role is not ExpressionRole.OUTPUT
         ):
             continue
-        for use in occurrence.expression.uses:
+        for use in uses_beside_item(occurrence, steps.get(part.step)):
             if use.optional:
                 continue
             head = use.path[0]

@@ -20,6 +20,7 @@ from noetl.dsl.document.playbook import (
     Task,
     Write,
 )
+from noetl.expr.runtime.scope import ITERATOR_NAMESPACES
 
 NOTHING = 0
 
@@ -58,6 +59,8 @@ class NameEncoder(NamedTuple):
 
     bits: NameBits
     prove: bool
+    iterator: str = ""
+    """The item of the loop that guards stand in: its name may be that of a namespace."""
 
     def write_bits(self, writes: Iterable[Write]) -> int:
         sets = NOTHING
@@ -79,6 +82,8 @@ class NameEncoder(NamedTuple):
         return self.prove and not isinstance(guard, bool) and any(self._proof(use.path) for use in guard.uses)
 
     def _proof(self, path: Path) -> int:
+        if path[0] == self.iterator:
+            return NOTHING
         match path:
             case ("ctx", _, *_):
                 return self.bits.ctx(path[1:])
@@ -96,6 +101,8 @@ class NameEncoder(NamedTuple):
 
 def pipeline_flow(step: Step, encoder: NameEncoder) -> PipelineFlow:
     """The least that every way through the pipeline sets."""
+    if step.loop is not None and step.loop.iterator in ITERATOR_NAMESPACES:
+        encoder = encoder._replace(iterator=step.loop.iterator)
     # Fast path of `solve_pipeline`, to which it is equal wherever a way leads: most pipelines set no name
     # that is read, and need neither the verdicts of their rules nor a solution.
     if not _sets_any_name(step, encoder):

@@ -60,6 +60,15 @@ class DraftVariables:
         self.reducers: dict[str, Scalar] = {}
         # Names that `iter` has for something else: a variable of that name is called `vars_NAME` there.
         self._clashing: set[str] = set()
+        iterator = loop.get("iterator") if isinstance(loop, Mapping) else None
+        if isinstance(iterator, Scalar) and iterator.value == "run":
+            # `vars` become `run` here, which would be the item.
+            self._report(
+                "reserved-name",
+                iterator,
+                "an iterator cannot be `run` in a draft, whose `vars` are called so",
+                "choose another name",
+            )
         if self.parallel and isinstance(loop, Mapping):
             self._survey_writes(loop, step.get("tool"))
 
