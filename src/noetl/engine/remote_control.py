@@ -3,12 +3,13 @@
 import asyncio
 from typing import Literal
 
-from noetl.engine.catalog.playbooks import Playbooks
+from noetl.engine.catalog.playbooks import PlaybookDocument, Playbooks
 from noetl.engine.children import Children
 from noetl.engine.inbox import RemoteCommand, encode_command
+from noetl.engine.retry import reopen_execution
 from noetl.engine.service import AlreadyRunning, Service
 from noetl.kernel.errors import Refused
-from noetl.kernel.net.commands import Cancel, Retry
+from noetl.kernel.net.commands import Cancel
 from noetl.ports.results import ResultStore
 from noetl.ports.store import ExecutionUnknown, Store
 from noetl.stores.ownership import Owners
@@ -54,14 +55,12 @@ class RemoteControl:
                 return await self.send(execution_id, command)
         return "sent"
 
-    async def apply_here(self, execution_id: str, command: RemoteCommand | Retry) -> None:
+    async def apply_here(self, execution_id: str, command: RemoteCommand) -> None:
         """Decides it here, where nobody owns the execution; nothing runs.
 
         Raises AlreadyRunning, ExecutionUnknown, Refused, StoreError.
         """
-        service = Service(self._store, self._playbooks, self._owners, results=self._results)
-        children = Children(service)
-        service.subscribe(children)
+        service, children = self._service()
         live = await service.open(execution_id)
         service.registry.add(live)
         try:
@@ -72,3 +71,22 @@ class RemoteControl:
             await service.commit_log.flush()
         finally:
             await service.close()
+
+    async def retry_here(self, execution_id: str, *, by: str, repaired: PlaybookDocument | None) -> None:
+        """Opens a failed execution again, with a repaired document if there is one; nothing runs.
+
+        Raises as `apply_here`.
+        """
+        service, children = self._service()
+        live = await reopen_execution(service, children, execution_id, by=by, repaired=repaired)
+        service.registry.add(live)
+        try:
+            await service.commit_log.flush()
+        finally:
+            await service.close()
+
+    def _service(self) -> tuple[Service, Children]:
+        service = Service(self._store, self._playbooks, self._owners, results=self._results)
+        children = Children(service)
+        service.subscribe(children)
+        return service, children

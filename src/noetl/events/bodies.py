@@ -313,6 +313,12 @@ class ExecutionRetried(Body):
 
     runs: tuple[str, ...]
     by: str = ""
+    children: tuple[str, ...] = ()
+    """Executions that these runs wait for again, instead of starting others."""
+    hash: str = ""
+    """Of the document that it runs from here on, if that is another one."""
+    file: str = ""
+    """Where that document was read."""
 
 
 class ExecutionForked(Body):

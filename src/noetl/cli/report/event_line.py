@@ -93,7 +93,10 @@ def event_detail(body: EventBody) -> str:
             return visible(body.signal + _by_text(body.by))
         case of.CancelRequested():
             return (_error_text(body.error) or visible(body.reason)) + _by_text(body.by)
-        case of.ExecutionPaused() | of.ExecutionResumed() | of.ExecutionRetried():
+        case of.ExecutionRetried():
+            document = f" with {visible(body.file or 'another playbook')}" if body.hash else ""
+            return (_by_text(body.by) + document).strip()
+        case of.ExecutionPaused() | of.ExecutionResumed():
             return _by_text(body.by).strip()
         case of.ExecutionForked():
             return f"from {body.source} at {body.at}{_by_text(body.by)}"

@@ -1,5 +1,7 @@
 """How an execution ended: one JSON document for programs, a few paragraphs for people."""
 
+import builtins
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -8,7 +10,7 @@ from msgspec import Struct
 
 from noetl.cli.console import Paint, plain_paint, visible
 from noetl.cli.problem_text import excerpt_lines
-from noetl.cli.report.failed_attempts import FailedAttempts
+from noetl.cli.report.failed_attempts import FailedAttempt, FailedAttempts
 from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.report.format import cut_lines, duration_text, pluralize, yaml_lines
 from noetl.cli.report.next_commands import command_lines
@@ -24,6 +26,9 @@ MOST_LINES = 40
 """Of a result, on a terminal."""
 _MOST_INPUT = 20
 _MOST_DISCARDED = 10
+
+_REPAIRABLE = frozenset({"expression", "python", "input", "jump_limit"})
+"""Kinds of errors that come from what the playbook says: its expressions, its code."""
 
 _DISCARDED = {
     "denied": "its admission denied it",
@@ -123,14 +128,15 @@ class ExecutionReport(Struct, frozen=True):
             return None
         return next((task.position for task in step.tasks if task.label == task_label), step.position)
 
+    def _failed_attempt(self, error: ErrorInfo) -> FailedAttempt | None:
+        run = next((failure.run for failure in self.state.failures if failure.error == error), "")
+        if self.failed_attempts is None:
+            return None
+        return self.failed_attempts.attempt_of(self.state.execution_id, run)
+
     def _attempt_lines(self, error: ErrorInfo) -> list[str]:
         """What the failed attempt got, and the traceback of Python code."""
-        run = next((failure.run for failure in self.state.failures if failure.error == error), "")
-        attempt = (
-            self.failed_attempts.attempt_of(self.state.execution_id, run)
-            if self.failed_attempts is not None
-            else None
-        )
+        attempt = self._failed_attempt(error)
         if attempt is None:
             return []
         lines = []
@@ -154,9 +160,29 @@ class ExecutionReport(Struct, frozen=True):
         execution_id = self.state.execution_id
         commands = [(self.follow_up.executions_command("show", execution_id), "what happened")]
         if self.state.failures:
-            retry = self.follow_up.executions_command("retry", execution_id)
-            commands.insert(0, (retry, "goes on from what failed"))
+            words, meaning = self._repair() if self._needs_repair(self.state.failures[0].error) else ((), "")
+            retry = self.follow_up.executions_command("retry", execution_id, *words)
+            commands.insert(0, (retry, f"goes on from what failed{meaning}"))
         return command_lines(commands)
+
+    def _needs_repair(self, error: ErrorInfo) -> bool:
+        """Whether the same would fail again as long as the playbook says the same."""
+        kind = error.kind
+        if kind == "iteration_failed" and isinstance(cause := error.details.get("cause"), dict):
+            kind = cause.get("kind", kind)
+        attempt = self._failed_attempt(error)
+        helpers = attempt.processed.outcome.helpers if attempt and attempt.processed else {}
+        # What the system refuses, such as a file that is missing, is repaired outside of the playbook.
+        raised = getattr(builtins, str(helpers.get("py", {}).get("exception_type")), None)
+        of_system = isinstance(raised, type) and issubclass(raised, OSError)
+        return kind in _REPAIRABLE and not error.retryable and not of_system
+
+    def _repair(self) -> tuple[tuple[str, ...], str]:
+        """How to retry with a repaired playbook, and what that means beyond a retry."""
+        file, name = (self.source.file, self.source.name) if self.source is not None else ("", "")
+        if file and os.path.abspath(name) == file:
+            file = name
+        return ("--playbook", file or "FILE"), ", with the playbook repaired"
 
 
 def _indented(lines: Iterable[str]) -> list[str]:

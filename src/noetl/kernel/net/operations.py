@@ -100,7 +100,14 @@ def decide_retry(state: ExecutionState, command: Retry) -> list[EventBody]:
         raise Refused(f"only a failed execution can be retried, this one is {state.status}")
     if not state.failed_runs or state.stopping:
         raise Refused("no step of this execution can be opened again")
-    return [ExecutionRetried(runs=tuple(state.failed_runs), by=command.by)]
+    retried = ExecutionRetried(
+        runs=tuple(state.failed_runs),
+        by=command.by,
+        children=command.children,
+        hash=command.hash,
+        file=command.file,
+    )
+    return [retried]
 
 
 def decide_patch_ctx(state: ExecutionState, command: PatchCtx) -> list[EventBody]:

@@ -20,7 +20,7 @@ from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.timestamps import DAY, now_micros
 from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.engine.catalog.playbook_record import PlaybookSource
-from noetl.engine.catalog.playbooks import Playbooks
+from noetl.engine.catalog.playbooks import PlaybookDocument, Playbooks
 from noetl.engine.catalog.preflight import CannotRun, Preflight
 from noetl.engine.history.fork import CannotFork
 from noetl.engine.history.lookup import find_execution, read_events
@@ -91,14 +91,15 @@ class ResumeRequest(Struct, frozen=True):
 
 
 class RetryRequest(Struct, frozen=True):
-    """Go on with a failed execution at what failed."""
+    """Go on with a failed execution at what failed; `source` is its repaired playbook."""
 
     name: str
     by: str = ""
-    source: None = None
+    source: PlaybookSource | None = None
 
     async def begin(self, local: Local, store: Store) -> str:
-        return await local.retry((await find_execution(store, self.name)).execution_id, by=self.by)
+        execution_id = (await find_execution(store, self.name)).execution_id
+        return await local.retry(execution_id, source=self.source, by=self.by)
 
 
 class ForkRequest(Struct, frozen=True, kw_only=True):
@@ -160,6 +161,17 @@ def record_fork(request: ForkRequest, configuration: Configuration) -> str:
         raise _failure_of(error, request) or error from None
 
 
+def read_runnable(request: ExecutionRequest, configuration: Configuration) -> PlaybookDocument | None:
+    """The document that comes with a request, if it can run here. Raises CommandFailure."""
+    if request.source is None:
+        return None
+    try:
+        playbooks = Playbooks(allow_kinds=configuration.settings.allow_kinds)
+        return _read_checked(request.source, configuration, playbooks)
+    except NoetlError as error:
+        raise _failure_of(error, request) or error from None
+
+
 async def _run(
     request: ExecutionRequest, configuration: Configuration, progress: Progress, catalogs: Sequence[Path]
 ) -> ForegroundEnd:
@@ -183,11 +195,20 @@ def _check_before_home(request: ExecutionRequest, configuration: Configuration, 
     home, settings = home_of(configuration), configuration.settings
     if store_file_of(store_url(configuration)) is None or home.exists:
         return
-    if request.source is None:
+    if not isinstance(request, StartRequest):
         where = settings.store or home.folder
         raise CommandFailure("unknown-execution", f"there are no executions in {where}", hint=_ELSEWHERE)
-    kinds = installed_kinds().with_allowed(settings.allow_kinds)
-    Preflight(playbooks, kinds, result_store_names(configuration)).check(playbooks.read(request.source))
+    _read_checked(request.source, configuration, playbooks)
+
+
+def _read_checked(
+    source: PlaybookSource, configuration: Configuration, playbooks: Playbooks
+) -> PlaybookDocument:
+    """A document that can run here. Raises PlaybookInvalid, CannotRun."""
+    kinds = installed_kinds().with_allowed(configuration.settings.allow_kinds)
+    document = playbooks.read(source)
+    Preflight(playbooks, kinds, result_store_names(configuration)).check(document)
+    return document
 
 
 class _Announcer:
@@ -249,7 +270,7 @@ def _failure_of(error: NoetlError, request: ExecutionRequest) -> CommandFailure 
         case AlreadyRunning():
             return CommandFailure("running", str(error), hint="one process at a time runs an execution")
         case Refused():
-            return CommandFailure("refused", str(error))
+            return CommandFailure("refused", str(error), hint=getattr(error, "hint", ""))
         case CannotFork():
             return CommandFailure("cannot-fork", str(error), hint=error.hint)
         case ExecutionUnknown():
