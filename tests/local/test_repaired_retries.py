@@ -329,3 +329,32 @@ def test_a_repaired_child_completes_and_its_parent_takes_the_result(bench: Bench
         return await local.wait_for_end(await local.retry(failed.execution_id))
 
     assert bench.with_local(work).result == 5
+
+
+def test_a_child_that_stands_in_the_parent_is_repaired_with_it(bench: Bench) -> None:
+    text = """
+workflow:
+- step: start
+  tool:
+    name: call
+    kind: playbook
+    document:
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: c, path: c}
+      workflow:
+      - step: start
+        tool:
+        - {name: before, kind: python, code: "result = 1"}
+        - {name: bad, kind: python, args: {n: "{{ before }}"}, code: "result = n / nothing"}
+"""
+    failed = bench.run(text)
+    changed = retry(bench, failed.execution_id, text.replace("result = 1", "result = 2"))
+    assert changed.error is not None
+    assert (
+        "task `before` of step `start`, which ended before the failure, is changed" in changed.error.message
+    )
+    done = retry(bench, failed.execution_id, text.replace("n / nothing", "n"))
+    assert (done.status, done.result) == ("completed", 1)
+    (child_id,) = {execution_id for execution_id, _ in bench.seen} - {failed.execution_id}
+    assert tasks(bench, child_id) == ["before", "bad", "bad"]

@@ -12,19 +12,17 @@ from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.catalog.playbooks import PlaybookDocument, PlaybookMissing
 from noetl.engine.execution import ExecutionOrigin, LiveExecution
-from noetl.engine.history.read import read_state
 from noetl.engine.listener import EngineListener, EventHandler
+from noetl.engine.retry import reopen_execution
 from noetl.engine.service import AlreadyRunning, Service
 from noetl.events import bodies as of
 from noetl.events.bodies import EventBody, ParentTask
 from noetl.events.identifiers import task_run_id
 from noetl.kernel.errors import Refused
-from noetl.kernel.net.commands import Cancel, ChildEnded, Request, Retry
-from noetl.kernel.net.operations import decide_retry
+from noetl.kernel.net.commands import Cancel, ChildEnded, Request
 from noetl.kernel.pipeline.waits import child_id, waits_for_child
 from noetl.kernel.references.resolve import resolve_references
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.kernel.state.run_fold import retryable_children
 from noetl.kernel.state.run_state import Frame, RunState
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import SecretMarker, StoredReference, escape, may_hold_marker
@@ -39,6 +37,8 @@ workflow:
 - step: start
   tool: {kind: noop}
 """
+
+_ABANDONED = "its parent no longer waits for it"
 
 
 class Children(EngineListener):
@@ -126,7 +126,7 @@ class Children(EngineListener):
         """Nobody waits any more for what a run, or one iteration of it, started."""
         for child, parent in self._living(live):
             if parent.task_run_id.startswith(task_run_prefix):
-                child.submit(Cancel(reason="its parent no longer waits for it"))
+                child.submit(Cancel(reason=_ABANDONED))
 
     def _living(self, live: LiveExecution) -> list[tuple[LiveExecution, ParentTask]]:
         """The children that have not ended."""
@@ -134,65 +134,48 @@ class Children(EngineListener):
         living = [child for child in children if not child.state.over]
         return [(child, child.origin.parent) for child in living if child.origin.parent]
 
-    async def continuable(self, state: ExecutionState) -> tuple[str, ...]:
-        """The children that failed tasks of an execution can go on with: all but those that were cancelled.
-
-        Raises AlreadyRunning, StoreError.
-        """
-        children = [child for run in state.failed_runs.values() for child in retryable_children(run)]
-        return tuple([child for child in children if await self._is_continuable(state.execution_id, child)])
-
-    async def _is_continuable(self, parent: str, execution_id: str) -> bool:
-        service = self._service
-        record = await service.store.execution(execution_id)
-        if record is None or record.parent != parent:
-            return False
-        if record.status in ("completed", "cancelled"):
-            return record.status == "completed"
-        document = await service.playbooks.read_stored(service.store, record.playbook)
-        state = await read_state(service.store, document.plan, execution_id)
-        if not state.over:
-            service.require_unowned(execution_id)
-            return not state.stopping
-        try:
-            return bool(decide_retry(state, Retry()))
-        except Refused:
-            return False  # it never began, for example: there is nothing in it to go on with
-
     async def _retry(self, live: LiveExecution, body: of.RunSuspended) -> None:
         """Goes on with a child that a task failed with before; its end is told if it came meanwhile."""
-        service = self._service
         try:
-            child = await service.open(body.child)
-            try:
-                await self._go_on(live, child)
-            except BaseException:
-                child.release()
-                raise
-        except (AlreadyRunning, Refused, StoreError) as error:
+            await self._go_on(live, body)
+        except (AlreadyRunning, PlaybookInvalid, Refused, ResultError, StoreError) as error:
             fault = ErrorInfo(kind="child_failed", message=f"the child {body.child} cannot go on: {error}")
             live.submit(ChildEnded(body.run, body.iteration, body.child, "failed", error=fault))
 
-    async def _go_on(self, live: LiveExecution, child: LiveExecution) -> None:
-        """Raises Refused, AlreadyRunning, StoreError."""
-        state = child.state
-        children = await self.continuable(state) if state.status == "failed" else ()
-        if live.stopping or child.execution_id not in _awaited(live.state):
-            child.release()
-            return
-        child.root = live.root
-        if state.status == "failed":
-            child.submit(Retry(children=children))
+    async def _go_on(self, live: LiveExecution, body: of.RunSuspended) -> None:
+        service = self._service
+        record = await service.store.execution(body.child)
+        if record is not None and record.status == "failed":
+            inputs = live.state.runs[body.run].frames[body.iteration].input or {}
+            child = await reopen_execution(service, body.child, repaired=await self._inline(live, inputs))
             # Durable is first that the child goes on, then that it is waited for: after a crash in between it
             # is waited for anew, while the other order would take its old failure for the new one.
-            self._service.commit_log.hold(live)
+            service.commit_log.hold(live)
             child.when_durable(partial(self._release, live))
-        if state.over:
+        else:
+            child = await service.open(body.child)
+        child.root = live.root
+        if child.state.over:
             child.release()
             assert child.origin.parent is not None  # noqa: S101 - it is a child
             await self._submit_end(live, child.origin.parent, child)
-        else:
-            await self._service.resume(child)
+            return
+        await service.resume(child)
+        if live.stopping or body.child not in _awaited(live.state):
+            child.submit(Cancel(reason=_ABANDONED))
+
+    async def _inline(self, live: LiveExecution, inputs: dict[str, Any]) -> PlaybookDocument | None:
+        """The document that a task holds for its child: the parent's playbook may have been repaired there.
+
+        Raises PlaybookInvalid, ResultError.
+        """
+        if (inline := inputs.get("document")) is None:
+            return None
+        return self._read_inline(live, await resolve_references(inline, live.read_blob))
+
+    def _read_inline(self, live: LiveExecution, document: Any) -> PlaybookDocument:
+        text = json.dumps(document, indent=1, ensure_ascii=False)
+        return self._service.playbooks.read(PlaybookSource(text, "<inline>", live.origin.file))
 
     async def _resume_below(
         self,
@@ -336,8 +319,7 @@ class Children(EngineListener):
             return self._stand_in(path), ErrorInfo(kind="limit", message=message)
         try:
             if (inline := inputs.get("document")) is not None:
-                text = json.dumps(inline, indent=1, ensure_ascii=False)
-                return playbooks.read(PlaybookSource(text, "<inline>", live.origin.file)), None
+                return self._read_inline(live, inline), None
             return playbooks.find(path, inputs.get("version"), live.folder), None
         except PlaybookMissing as missing:
             message = f"{missing}; {missing.hint}" if missing.hint else str(missing)

@@ -76,8 +76,7 @@ class Engine:
         self._scheduler = Scheduler(service.commit_log, worker, wake, slots=slots)
         self._ends = EndWaiters(service.registry)
         # In this order: a run is looked at again before its children are cancelled, and an end is told last.
-        self._children = Children(service)
-        for listener in (self._scheduler, self._children, self._ends):
+        for listener in (self._scheduler, Children(service), self._ends):
             service.subscribe(listener)
         self._preflight = Preflight(playbooks, kinds, store_names(service.results))
         self._tasks: list[asyncio.Task[None]] = []
@@ -155,7 +154,7 @@ class Engine:
         if repaired is not None:
             self._preflight.check(repaired)
         return await self._resume(
-            await reopen_execution(self._service, self._children, execution_id, by=by, repaired=repaired)
+            await reopen_execution(self._service, execution_id, by=by, repaired=repaired)
         )
 
     async def fork(

@@ -77,8 +77,8 @@ class RemoteControl:
 
         Raises as `apply_here`.
         """
-        service, children = self._service()
-        live = await reopen_execution(service, children, execution_id, by=by, repaired=repaired)
+        service, _ = self._service()
+        live = await reopen_execution(service, execution_id, by=by, repaired=repaired)
         service.registry.add(live)
         try:
             await service.commit_log.flush()
