@@ -22,7 +22,7 @@ from tests.local.local_engine import Bench, source
 TEXT = """
 workflow:
 - step: start
-  tool: {name: first, kind: python, code: "result = 1"}
+  tool: {name: first, kind: python, code: "result = 1", args: {n: [1]}}
   next: {arcs: [{step: work, when: "{{ event.name == 'step.done' }}", args: {n: "{{ event.result }}"}}]}
 - step: work
   tool:
@@ -131,6 +131,11 @@ CHANGES = {
     "the code of an ended step": (
         "result = 1",
         "result = 3",
+        "step `start`, which has ended, is changed",
+    ),
+    "a number that is equal in Python": (
+        "args: {n: [1]}",
+        "args: {n: [true]}",
         "step `start`, which has ended, is changed",
     ),
     "an arc of an ended step": (

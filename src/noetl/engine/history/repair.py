@@ -105,9 +105,11 @@ def _is_same(first: Any, second: Any) -> bool:
                 and first.keys() == second.keys()
                 and all(_is_same(value, second[name]) for name, value in first.items())
             )
-        case tuple():
+        case tuple() | list():
             return (
-                isinstance(second, tuple) and len(first) == len(second) and all(map(_is_same, first, second))
+                type(first) is type(second)
+                and len(first) == len(second)
+                and all(map(_is_same, first, second))
             )
         case _:
             return type(first) is type(second) and bool(first == second)
