@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from noetl.credentials.resolver import uses_secrets
 from noetl.dsl.document.problem import PlaybookInvalid
-from noetl.engine.catalog.playbook_record import PlaybookSource
+from noetl.engine.catalog.playbook_record import INLINE, PlaybookSource
 from noetl.engine.catalog.playbooks import PlaybookDocument, PlaybookMissing
 from noetl.engine.execution import ExecutionOrigin, LiveExecution
 from noetl.engine.listener import EngineListener, EventHandler
@@ -175,7 +175,7 @@ class Children(EngineListener):
 
     def _read_inline(self, live: LiveExecution, document: Any) -> PlaybookDocument:
         text = json.dumps(document, indent=1, ensure_ascii=False)
-        return self._service.playbooks.read(PlaybookSource(text, "<inline>", live.origin.file))
+        return self._service.playbooks.read(PlaybookSource(text, INLINE, live.origin.file))
 
     async def _resume_below(
         self,

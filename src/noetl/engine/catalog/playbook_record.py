@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from noetl.dsl.compiler import CompiledPlaybook
 
 
+INLINE = "<inline>"
+"""The name of a document that stands in the playbook of its parent."""
+
+
 class PlaybookUnreadable(StoreError):
     """A stored document cannot be read as the playbook that it was."""
 

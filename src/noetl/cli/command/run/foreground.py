@@ -16,6 +16,7 @@ from noetl.cli.command_failure import CommandFailure, invalid_playbook
 from noetl.cli.current_user import current_user
 from noetl.cli.progress.display import Progress
 from noetl.cli.report.failed_attempts import FailedAttempts
+from noetl.cli.report.failed_children import FailedChild, read_failed_children
 from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.timestamps import DAY, now_micros
 from noetl.dsl.document.problem import PlaybookInvalid
@@ -125,11 +126,12 @@ class ForkRequest(Struct, frozen=True, kw_only=True):
 
 
 class ForegroundEnd(Struct, frozen=True):
-    """How far an execution came, and what its playbook was read from."""
+    """How far an execution came, what its playbook was read from, and the children that failed it."""
 
     state: ExecutionState
     failed_attempts: FailedAttempts
     source: PlaybookSource
+    children: tuple[FailedChild, ...]
 
 
 def run_in_foreground(
@@ -186,8 +188,9 @@ async def _run(
         if source is None:
             source = (await local.playbooks.read_stored(store, state.plan.playbook.hash)).source
         await _read_earlier_attempts(attempts, state, store)
+        children = await read_failed_children(store, state, attempts, configuration.settings.allow_kinds)
         await _clean_up(home_of(configuration), store, configuration)
-    return ForegroundEnd(state, attempts, source)
+    return ForegroundEnd(state, attempts, source, children)
 
 
 def _check_before_home(request: ExecutionRequest, configuration: Configuration, playbooks: Playbooks) -> None:
