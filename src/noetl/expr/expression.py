@@ -16,7 +16,7 @@ from noetl.expr.runtime.conversion import to_json
 from noetl.expr.runtime.evaluation import Evaluation
 from noetl.expr.runtime.missing_value import EvaluationSite, Missing, MissingError
 from noetl.expr.runtime.scope import MUTABLE_NAMESPACES, Scope
-from noetl.model.errors import ExpressionError, NoetlError
+from noetl.model.errors import ExpressionError, NoetlError, quoted_text
 from noetl.model.json import Json
 
 _CACHED_EXPRESSIONS = 16_384
@@ -206,7 +206,7 @@ def _missing_part(evaluation: Evaluation, path: Path, missing: Missing) -> Path 
 
 def _quote_source(source: str) -> str:
     text = " ".join(source.split())
-    return f"`{text if len(text) <= _QUOTED_LENGTH else text[:_QUOTED_LENGTH] + '…'}`"
+    return f"`{quoted_text(text, _QUOTED_LENGTH)}`"
 
 
 def _lowercase_message(error: Exception) -> str:
