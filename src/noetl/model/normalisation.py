@@ -133,9 +133,8 @@ def _key_text(key: object) -> str:
         case Decimal():
             return str(_decimal(key))
     name = type(key).__name__
-    raise NotJson(
-        f"has the key `{quoted_text(repr(key), 100)}` of type `{name}`: keys are text, numbers, booleans or None"
-    )
+    quoted = quoted_text(repr(key), 100)
+    raise NotJson(f"has the key `{quoted}` of type `{name}`: keys are text, numbers, booleans or None")
 
 
 def _text(text: str) -> str:
