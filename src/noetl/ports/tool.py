@@ -19,6 +19,10 @@ class TextMask(Protocol):
         """The text with `***` in place of secrets, and of what a cut at one of its ends left of one."""
         ...
 
+    def contains_secret(self, text: str) -> bool:
+        """Whether a secret is in the text."""
+        ...
+
     def end_of_secret(self, text: str, position: int) -> int:
         """Where the secret ends that lies across a position; the position itself if none does."""
         ...
@@ -29,6 +33,9 @@ class NoSecrets:
 
     def mask_excerpt(self, text: str) -> str:
         return text
+
+    def contains_secret(self, _: str) -> bool:
+        return False
 
     def end_of_secret(self, _: str, position: int) -> int:
         return position

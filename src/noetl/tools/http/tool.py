@@ -18,7 +18,13 @@ from noetl.tools.host.tool_attempt import as_outcome, error_outcome, inputs_of, 
 from noetl.tools.http.failure import http_error
 from noetl.tools.http.kind import HttpInputs, HttpSpec, HttpTimeout, check
 from noetl.tools.http.pool import HttpConnections, TlsOption
-from noetl.tools.http.request import HttpRequest, build_request, parse_http_url, wrap_file_references
+from noetl.tools.http.request import (
+    HttpRequest,
+    body_holds_secret,
+    build_request,
+    parse_http_url,
+    wrap_file_references,
+)
 from noetl.tools.http.response import BodyContent, headers_of, is_packed, parse_retry_after
 from noetl.tools.http.response_body import body_content, store_body
 
@@ -87,7 +93,7 @@ class HttpTool:
             timeout=aiohttp.ClientTimeout(connect=limits.connect or None, sock_read=limits.read or None),
             ssl=tls,
             proxy=spec.proxy,
-            middlewares=_private_middlewares(request),
+            middlewares=_private_middlewares(call, request),
         )
         try:
             content = await self._content(call, response, spec)
@@ -145,12 +151,13 @@ def _expects_file(call: Call, spec: HttpSpec) -> bool:
     return spec.save_as is not None or spec.max_size is not None or call.spec.get("result") is not None
 
 
-def _private_middlewares(request: HttpRequest) -> tuple[aiohttp.ClientMiddlewareType, ...]:
+def _private_middlewares(call: Call, request: HttpRequest) -> tuple[aiohttp.ClientMiddlewareType, ...]:
     """Adds the private headers to what goes to the host that was asked; a redirect to another gets none.
 
+    Nor does it get a body that holds a secret: ToolError of kind `credential`.
     By a middleware, which sees every request of a chain of redirects: headers would follow to any host.
     """
-    if not request.private_headers:
+    if not request.private_headers and request.body is None:
         return ()
 
     async def add_private(
@@ -158,6 +165,13 @@ def _private_middlewares(request: HttpRequest) -> tuple[aiohttp.ClientMiddleware
     ) -> aiohttp.ClientResponse:
         if request.may_tell(sent.url):
             sent.headers.update(request.private_headers)
+        # Where a redirect drops the body it goes on as a GET.
+        elif sent.method == request.method and await asyncio.to_thread(body_holds_secret, call):
+            message = (
+                f"{request.label}: it redirects to {sent.url.origin()}, and the body holds a secret,"
+                " which goes to the host alone that was asked: give the other as `url`"
+            )
+            raise ToolError("credential", message)
         return await send(sent)
 
     return (add_private,)
