@@ -32,6 +32,7 @@ NoetlError
 │   │   └── StoreUrlWrong  (noetl.ports) and it is no URL of a store at all
 │   ├── StoreBusy          (noetl.ports) somebody else held it for too long: try again
 │   ├── StoreFull          (noetl.ports) there is no room: nothing was written
+│   ├── StoreDamaged       (noetl.ports) something in it is not what was written: restore it from a copy
 │   ├── StoreClosed        (noetl.ports) it was closed before
 │   ├── ExecutionUnknown   (noetl.ports) there is no such execution
 │   ├── WrittenElsewhere   (noetl.engine) somebody else wrote to an execution of ours: run it from one process
