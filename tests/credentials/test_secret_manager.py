@@ -125,10 +125,10 @@ def test_aws_is_asked_with_a_signature() -> None:
 @pytest.mark.spec("semantics §11")
 @pytest.mark.parametrize(("provider", "environment"), [("gcp", gcp), ("gcp", machine), ("aws", aws)])
 def test_no_redirect_is_followed(provider: str, environment: Environment) -> None:
-    asked: list[str] = []
+    hosts: list[str] = []
 
     async def elsewhere(request: web.Request) -> web.Response:
-        asked.append(request.host)
+        hosts.append(request.host)
         return web.Response(status=307, headers={"Location": f"http://localhost:{request.url.port}/other"})
 
     class Redirecting(Clouds):
@@ -139,7 +139,7 @@ def test_no_redirect_is_followed(provider: str, environment: Environment) -> Non
 
     with pytest.raises(CredentialError, match="it answers 307"):
         ask(Redirecting(), environment, provider=provider)
-    assert len(asked) == 1
+    assert len(hosts) == 1
 
 
 @pytest.mark.parametrize(
