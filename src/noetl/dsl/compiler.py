@@ -59,9 +59,11 @@ def compile_playbook(text: str, file: str, kinds: Kinds, dialect: str | None = N
     if source_dialect == "draft":
         problems = [_drop_draft_hint(problem) for problem in problems]
     settled = _settle(problems, text)
-    failed = any(problem.severity == "error" for problem in settled)
     document = playbook.document if playbook is not None else node_value(root)
-    return CompiledPlaybook(None if failed else playbook, settled, document, source_dialect)
+    if playbook is not None:
+        failed = any(problem.severity == "error" for problem in settled)
+        playbook = None if failed else replace(playbook, warnings=settled)
+    return CompiledPlaybook(playbook, settled, document, source_dialect)
 
 
 def _drop_draft_hint(problem: Problem) -> Problem:

@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from noetl.dsl.document.problem import Problem
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.model.errors import NoetlError
 from noetl.model.outcome import ErrorInfo
@@ -24,7 +25,8 @@ class Execution(Struct, frozen=True, kw_only=True):
     """An execution as it stands, or ended: what `noetl run -o json` prints.
 
     `error` is `{step, task, attempt, kind, message}` of the first unhandled failure; `duration_ms` is from
-    the request's first event to the last.
+    the request's first event to the last; `warnings` are those about its playbook, and from a run also those
+    about the playbooks that it started.
     """
 
     execution_id: str
@@ -37,6 +39,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     duration_ms: int
     discarded: list[dict[str, str]]
     steps: dict[str, dict[str, Any]]
+    warnings: list[Problem]
 
     @property
     def ok(self) -> bool:
@@ -66,6 +69,7 @@ def execution_of(state: ExecutionState, *, last: int = 0) -> Execution:
             name: {"status": summary.status, "runs": summary.runs}
             for name, summary in state.summaries.items()
         },
+        warnings=list(state.plan.playbook.warnings),
     )
 
 

@@ -11,6 +11,9 @@ from noetl.loader import examine
 from noetl.model.json import Json
 from noetl.ports.store import StoreError
 
+INLINE = "<inline>"
+"""The name of a document that stands in another one, and was checked with it."""
+
 
 class PlaybookUnreadable(StoreError):
     """A stored document cannot be read as the playbook that it was."""

@@ -154,6 +154,7 @@ def _start_request(typed: StartArguments) -> "StartRequest":
 def _print_plan(request: "StartRequest", configuration: Configuration) -> int:
     """Show what would run."""
     from noetl.cli.command.run.dry_run import plan_json, plan_text
+    from noetl.cli.problem_text import problems_json, problems_text
     from noetl.cli.timestamps import now_micros
     from noetl.loader import examine, installed_kinds
 
@@ -166,7 +167,9 @@ def _print_plan(request: "StartRequest", configuration: Configuration) -> int:
     kinds = installed_kinds().with_allowed(configuration.settings.allow_kinds)
     plan = plan_json(examined.playbook, request.workload, request.ctx, kinds, now_micros())
     if configuration.settings.output == "json":
-        console.write_json(plan)
+        console.write_json({**plan, "warnings": problems_json(examined.problems)})
     else:
+        if examined.problems:
+            console.say(problems_text(examined.problems, source.text, paint=console.plain_paint))
         console.write_text(plan_text(plan))
     return 0
