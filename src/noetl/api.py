@@ -15,6 +15,7 @@ from msgspec import structs
 from noetl.dsl.document.problem import Problem
 from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.catalog.playbooks import Playbooks
+from noetl.engine.catalog.request_keys import unread_keys
 from noetl.engine.service import Watch
 from noetl.engine.summary import Execution, execution_of
 from noetl.engine.task_log import TaskLog
@@ -71,8 +72,10 @@ async def arun(
         on_read=lambda document: warnings.extend(document.playbook.warnings),
     )
     async with open_local(configuration, playbooks=playbooks) as (local, _):
+        playbook_source = PlaybookSource(text, name, file, dialect)
+        warnings += unread_keys(playbooks.read(playbook_source).playbook, text, workload or {})
         execution_id = await local.start(
-            PlaybookSource(text, name, file, dialect),
+            playbook_source,
             workload=workload,
             ctx=ctx,
             labels=labels,

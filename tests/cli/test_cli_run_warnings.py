@@ -135,3 +135,53 @@ def test_python_gets_the_warnings_with_the_execution(folder: Path) -> None:
         (str(child), "dead-arc"),
     ]
     assert noetl.load(parent).warnings == tuple(execution.warnings[:1])
+
+
+WORKLOAD = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: t, path: test/t}
+workload: {api: a, db: {host: h}}
+workflow:
+  - step: start
+    tool: {kind: noop, args: {api: "{{ workload.api }}", region: "{{ workload.region | default(1) }}"}}
+"""
+
+
+def unread(ran: CompletedCommand) -> list[tuple[str, str]]:
+    assert ran.code == 0, ran
+    return [(problem["message"], problem["hint"]) for problem in ran.json["warnings"]]
+
+
+def test_a_value_that_the_playbook_has_no_use_for_is_warned_about(folder: Path) -> None:
+    (folder / "t.yaml").write_text(WORKLOAD)
+    sets = ["--set", "apii=1", "--set", "elsewhere=1", "--set", "db.hsot=1", "--set", "db.zone=1"]
+    ran = run("run", "t.yaml", "-o", "json", *sets, "--set", "region=2", "--set", "api=1", cwd=folder)
+    assert unread(ran) == [
+        ("nothing reads `workload.apii`", "did you mean `api`?"),
+        ("nothing reads `workload.elsewhere`", "`test/t` has no use for it"),
+        ("nothing reads `workload.db.hsot`", "did you mean `host`?"),
+    ]
+    assert ran.err.startswith(
+        "<request>:1:1  warning unread-workload  nothing reads `workload.apii`\n  hint: "
+    )
+    planned = run("run", "t.yaml", "--dry-run", "-o", "json", "--payload", '{"apii": 1}', cwd=folder)
+    assert unread(planned) == [("nothing reads `workload.apii`", "did you mean `api`?")]
+    text = run("run", "t.yaml", "--dry-run", "--set", "apii=1", cwd=folder)
+    assert "nothing reads `workload.apii`" in text.err
+    execution = noetl.run(folder / "t.yaml", {"apii": 1}, store="sqlite:///:memory:")
+    assert [problem.message for problem in execution.warnings] == ["nothing reads `workload.apii`"]
+
+
+def test_a_fork_with_another_value_is_looked_at_too(folder: Path) -> None:
+    (folder / ".noetl").mkdir()
+    (folder / "t.yaml").write_text(WORKLOAD)
+    assert run("run", "t.yaml", "-q", cwd=folder).err == ""
+    forked = run("executions", "fork", "latest", "--at", "2", "--set", "apii=1", "-o", "json", cwd=folder)
+    assert unread(forked) == [("nothing reads `workload.apii`", "did you mean `api`?")]
+
+
+def test_a_workload_that_is_handed_on_whole_may_have_any_key(folder: Path) -> None:
+    sets = ["--set", "elsewhere=1", "--set", "nmae=x"]
+    ran = run("run", "greet.yaml", "-q", "-o", "json", *sets, cwd=folder)
+    assert unread(ran) == [("nothing reads `workload.nmae`", "did you mean `name`?")]

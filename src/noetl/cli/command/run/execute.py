@@ -32,7 +32,7 @@ def execute(request: ExecutionRequest, options: RunOptions) -> int:
     as_json = settings.output == "json"
     # Quiet shows no progress, but what nobody else tells.
     say = progress.say if not options.quiet or as_json else console.say
-    warnings = LoadWarnings(say)
+    warnings = LoadWarnings(say, request.workload)
     end = run_in_foreground(request, configuration, progress, catalogs, warnings)
     return _print_report(end, configuration, warnings, last_ts=progress.last_ts, quiet=options.quiet)
 

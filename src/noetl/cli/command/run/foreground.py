@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Timer
 from typing import Any, Protocol
@@ -50,10 +50,13 @@ _ELSEWHERE = "--home or --store name another place; `noetl executions list` show
 
 
 class ExecutionRequest(Protocol):
-    """What is asked of the engine. `source` is the document that comes with it, if one does."""
+    """What is asked of the engine. `source` and `workload` are what comes with it."""
 
     @property
     def source(self) -> PlaybookSource | None: ...
+
+    @property
+    def workload(self) -> Mapping[str, Any]: ...
 
     async def begin(self, local: Local, store: Store) -> str:
         """The id of the execution that runs from here on. Raises NoetlError."""
@@ -87,6 +90,7 @@ class ResumeRequest(Struct, frozen=True):
 
     name: str
     source: None = None
+    workload: dict[str, Any] = {}
 
     async def begin(self, local: Local, store: Store) -> str:
         return await local.resume((await find_execution(store, self.name)).execution_id)
@@ -98,6 +102,7 @@ class RetryRequest(Struct, frozen=True):
     name: str
     by: str = ""
     source: None = None
+    workload: dict[str, Any] = {}
 
     async def begin(self, local: Local, store: Store) -> str:
         return await local.retry((await find_execution(store, self.name)).execution_id, by=self.by)
@@ -155,7 +160,7 @@ def run_in_foreground(
 
 def record_fork(request: ForkRequest, configuration: Configuration) -> str:
     """The copy alone, which nothing runs yet; its id. Raises CommandFailure."""
-    warnings = LoadWarnings(console.say)
+    warnings = LoadWarnings(console.say, request.workload)
 
     async def record() -> str:
         playbooks = Playbooks(allow_kinds=configuration.settings.allow_kinds, on_read=warnings.observe)
