@@ -238,3 +238,11 @@ def test_no_playbook_of_ours_is_suspected() -> None:
         if problem.code in ("unknown-field", "impossible-value")
     ]
     assert suspected == []
+
+
+def test_what_a_task_hands_to_the_playbook_in_it_is_there() -> None:
+    inner = (
+        "{ apiVersion: noetl.io/v2, kind: Playbook, metadata: { name: i, path: i }, workload: { api: a }, "
+        'workflow: [{ step: start, tool: { kind: noop, args: { a: "{{ workload.apis }}" } } }] }'
+    )
+    assert_clean(f"- step: start\n  tool: {{ kind: playbook, args: {{ apis: [] }}, document: {inner} }}\n")
