@@ -230,8 +230,8 @@ def failure_report(folder: Path, *words: str) -> list[str]:
     assert failed.code == 1
     lines = failed.err.splitlines()
     report = lines[next(at for at, line in enumerate(lines) if line.startswith("failed after")) :]
-    shown = run("executions", "show", "latest", cwd=folder).out.splitlines()
-    assert shown[: len(report)] == report
+    page = run("executions", "show", "latest", cwd=folder).out.splitlines()
+    assert page[: len(report)] == report
     return report
 
 
@@ -240,8 +240,8 @@ def test_the_failure_of_a_child_is_told_with_its_place_and_how_to_go_on(tmp_path
     playbook(tmp_path, "middle", "- step: start\n  tool: {name: call, kind: playbook, path: bad}\n")
     (tmp_path / "parent.yaml").write_text(parent("  tool: {kind: playbook, path: middle}\n"))
     report = failure_report(tmp_path)
-    shown = run("executions", "show", "latest", "-o", "json", cwd=tmp_path).json
-    (middle,) = shown["children"]
+    details = run("executions", "show", "latest", "-o", "json", cwd=tmp_path).json
+    (middle,) = details["children"]
     (bad,) = children_of(tmp_path, middle["execution_id"])
     at = report.index(f"  child middle {middle['execution_id']}: failed")
     assert report[at : at + 8] == [
@@ -257,8 +257,8 @@ def test_the_failure_of_a_child_is_told_with_its_place_and_how_to_go_on(tmp_path
     assert "    traceback:" in report[at:]
     assert [line.split("  ")[1] for line in report[-4:]] == [
         f"noetl executions retry {bad['execution_id']} --playbook {tmp_path / 'bad.yaml'}",
-        f"noetl executions retry {shown['execution_id']}",
-        f"noetl executions show {shown['execution_id']}",
+        f"noetl executions retry {details['execution_id']}",
+        f"noetl executions show {details['execution_id']}",
         f"noetl executions show {bad['execution_id']}",
     ]
     text = (tmp_path / "bad.yaml").read_text()
@@ -310,10 +310,10 @@ def test_children_that_are_gone_or_were_repaired_since_are_no_obstacle(tmp_path:
     (tmp_path / "bad.yaml").write_text(text.replace("1 / 0", "result = 7"))
     repair = next(line for line in report if "--playbook" in line).split("  ")[1]
     assert run(*repair.split()[1:], "-q", cwd=tmp_path).code == 0
-    shown = run("executions", "show", "latest", cwd=tmp_path).out.splitlines()
+    page = run("executions", "show", "latest", cwd=tmp_path).out.splitlines()
     child = repair.split()[3]
-    assert f"  child bad {child}: completed" in shown
-    assert not any("--playbook" in line for line in shown)
+    assert f"  child bad {child}: completed" in page
+    assert not any("--playbook" in line for line in page)
 
 
 def test_what_children_print_is_among_the_logs(tmp_path: Path) -> None:

@@ -363,3 +363,44 @@ workflow:
     assert (done.status, done.result) == ("completed", 1)
     (child_id,) = {execution_id for execution_id, _ in bench.seen} - {failed.execution_id}
     assert tasks(bench, child_id) == ["before", "bad", "bad"]
+
+
+MEETING = """
+workflow:
+- step: start
+  next: {spec: {mode: inclusive}, arcs: [{step: a}, {step: b}]}
+- step: a
+  tool: {name: bad, kind: python, code: result = nothing}
+  next: {arcs: [{step: meet, args: {a: "{{ event.result }}"}}]}
+- step: b
+  tool: {name: good, kind: python, code: result = 1}
+  next: {arcs: [{step: meet, args: {b: "{{ event.result }}"}}]}
+- step: meet
+  spec: {policy: {join: all}}
+  tool: {name: sum, kind: noop, args: {sum: "{{ args.a + args.b }}"}}
+"""
+
+
+def test_what_a_failure_held_back_goes_on_with_the_repaired_document(bench: Bench) -> None:
+    failed = bench.run(MEETING)
+    assert (failed.status, len(failed.tokens)) == ("failed", 2)
+    done = retry(bench, failed.execution_id, MEETING.replace("nothing", "2"))
+    assert (done.status, done.result, done.summaries["meet"].runs) == ("completed", {"sum": 3}, 1)
+    assert verified(bench, done).differences == ()
+
+
+def test_what_a_timeout_cut_short_goes_on_with_a_repaired_document(bench: Bench) -> None:
+    text = (
+        "executor: {kind: local, spec: {timeout: 0.3}}\n"
+        + TEXT.replace(
+            'kind: python, args: {n: "{{ before }}"}, code: "result = n / nothing"',
+            "kind: wait, signal: never",
+        ).lstrip()
+    )
+    failed = bench.run(text)
+    assert failed.error is not None
+    assert failed.error.kind == "timeout"
+    repaired = text.replace("kind: wait, signal: never", "kind: noop, args: {n: 4}")
+    assert retry(bench, failed.execution_id, repaired).result == {"r": {"n": 4}}
+    with pytest.raises(CannotRepair, match="task `before` of step `work`"):
+        retry(bench, bench.run(text).execution_id, repaired.replace("n + 1", "n + 2"))

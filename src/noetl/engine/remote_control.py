@@ -8,6 +8,7 @@ from noetl.engine.children import Children
 from noetl.engine.inbox import RemoteCommand, encode_command
 from noetl.engine.retry import reopen_execution
 from noetl.engine.service import AlreadyRunning, Service
+from noetl.events.event import Event
 from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Cancel
 from noetl.ports.results import ResultStore
@@ -55,8 +56,8 @@ class RemoteControl:
                 return await self.send(execution_id, command)
         return "sent"
 
-    async def apply_here(self, execution_id: str, command: RemoteCommand) -> None:
-        """Decides it here, where nobody owns the execution; nothing runs.
+    async def apply_here(self, execution_id: str, command: RemoteCommand) -> list[Event]:
+        """Decides it here, where nobody owns the execution; nothing runs. What it led to.
 
         Raises AlreadyRunning, ExecutionUnknown, Refused, StoreError.
         """
@@ -67,21 +68,26 @@ class RemoteControl:
             service.void_leases(live)
             if isinstance(command, Cancel):
                 await children.resumed(live)
-            live.submit(command)
+            events = live.submit(command)
             await service.commit_log.flush()
+            return events
         finally:
             await service.close()
 
-    async def retry_here(self, execution_id: str, *, by: str, repaired: PlaybookDocument | None) -> None:
+    async def retry_here(
+        self, execution_id: str, *, by: str, repaired: PlaybookDocument | None
+    ) -> list[Event]:
         """Opens a failed execution again, with a repaired document if there is one; nothing runs.
 
-        Raises as `apply_here`.
+        What it led to. Raises as `apply_here`.
         """
         service, _ = self._service()
         live = await reopen_execution(service, execution_id, by=by, repaired=repaired)
         service.registry.add(live)
         try:
+            events = list(live.pending)
             await service.commit_log.flush()
+            return events
         finally:
             await service.close()
 

@@ -18,6 +18,7 @@ from noetl.dsl.document.playbook import Position
 from noetl.engine.catalog.playbook_record import INLINE, PlaybookSource
 from noetl.engine.summary import elapsed_micros, execution_of, first_failure
 from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.held_back import waiting_steps
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import unescape
 
@@ -25,6 +26,7 @@ MOST_LINES = 40
 """Of a result, on a terminal."""
 _MOST_INPUT = 20
 _MOST_DISCARDED = 10
+_MOST_WAITING = 10
 
 _REPAIRABLE = frozenset({"expression", "python", "input", "jump_limit"})
 """Kinds of errors that come from what the playbook says: its expressions, its code."""
@@ -34,6 +36,7 @@ _DISCARDED = {
     "parked": "it was not admitted before the end",
     "remainder": "too few tokens came to its join",
     "cancelled": "the execution was cancelled",
+    "retried": "a retry took the place of what had brought it",
 }
 
 
@@ -84,7 +87,8 @@ class ExecutionReport(Struct, frozen=True):
         """What is said at the end: how it ended, what was discarded, and for a failure everything known."""
         parts = [*self.warnings(), self._headline()]
         if self.state.status == "failed":
-            parts += [*self._failure_lines(), *self._child_lines(), *self._next_commands()]
+            parts += [*self._failure_lines(), *self._child_lines(), *self._waiting_lines()]
+            parts += self._next_commands()
         return "\n".join(parts)
 
     def _headline(self) -> str:
@@ -132,6 +136,14 @@ class ExecutionReport(Struct, frozen=True):
             for report in below
         ]
         return ["", *names, *(f"  {line}" if line else "" for line in below[-1]._failure_lines())]
+
+    def _waiting_lines(self) -> list[str]:
+        """What a retry goes on with, beside what failed."""
+        lines = [
+            f"  step `{visible(waiting['step'])}` waits for a retry: {visible(waiting['reason'])}"
+            for waiting in waiting_steps(self.state)
+        ]
+        return ["", *cut_lines(lines, _MOST_WAITING, width=1_000)] if lines else []
 
     def _excerpt(self, error: ErrorInfo) -> list[str]:
         position = self._position(str(error.details.get("step")), str(error.details.get("task")))
@@ -190,7 +202,7 @@ class ExecutionReport(Struct, frozen=True):
         return command_lines([*self._retry_commands(), *commands])
 
     def _retry_commands(self) -> list[tuple[str, str]]:
-        if not self.state.failures:
+        if not self.state.retriable:
             return []
         reports = self._reports()
         retry = self.follow_up.executions_command("retry", self.state.execution_id)

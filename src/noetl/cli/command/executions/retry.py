@@ -4,10 +4,12 @@ from typing import Literal
 
 import click
 
-from noetl.cli import input_files, options
+from noetl.cli import console, input_files, options
 from noetl.cli.command.executions.send_command import control_execution
 from noetl.cli.current_user import current_user
+from noetl.cli.report.event_line import retried_text
 from noetl.engine.remote_control import RemoteControl
+from noetl.events.bodies import ExecutionRetried
 
 
 @click.command("retry")
@@ -23,7 +25,7 @@ def command(
 
     What succeeded is kept; the failed task or iteration has all its attempts again, and a failed child goes
     on as well. In another playbook, the steps that have ended and the tasks before the failed one must be
-    the same.
+    the same. It says what runs again.
     """
     from noetl.cli.command.run.foreground import RetryRequest, read_runnable
 
@@ -32,7 +34,9 @@ def command(
         repaired = read_runnable(request, run_as.configuration)
 
         async def record(control: RemoteControl, execution_id: str) -> Literal["done"]:
-            await control.retry_here(execution_id, by=request.by, repaired=repaired)
+            for event in await control.retry_here(execution_id, by=request.by, repaired=repaired):
+                if isinstance(event.body, ExecutionRetried):
+                    console.say(retried_text(event.body))
             return "done"
 
         return control_execution(run_as.configuration, name, "opened again", record)
