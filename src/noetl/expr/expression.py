@@ -34,12 +34,13 @@ class Expression:
     `single`: the whole string is one `{{ expr }}` and yields a native value; otherwise text.
     """
 
-    __slots__ = ("_assigned", "_mutable_names", "_path", "_programs", "single", "source", "uses")
+    __slots__ = ("_assigned", "_macros", "_mutable_names", "_path", "_programs", "single", "source", "uses")
 
     source: str
     single: bool
     uses: tuple[Use, ...]
     _assigned: frozenset[str]
+    _macros: frozenset[str]
     _path: Path | None
     _programs: dict[EvaluationSite, Program]
     _mutable_names: tuple[str, ...]
@@ -51,6 +52,7 @@ class Expression:
         set_field(self, "single", syntax.expression is not None)
         set_field(self, "uses", analysis.uses)
         set_field(self, "_assigned", analysis.assigned)
+        set_field(self, "_macros", analysis.macros)
         set_field(self, "_path", path_of(syntax.expression) if syntax.expression is not None else None)
         set_field(self, "_programs", {})
         whole_namespaces = {use.path[0] for use in analysis.uses if len(use.path) == 1}
@@ -116,7 +118,7 @@ class Expression:
             if isinstance(syntax.expression, nodes.CondExpr) and syntax.expression.expr2 is None:
                 syntax.expression.expr2 = nodes.Const(None, lineno=1)
             return compile_expression(transform_syntax(syntax.expression, self._assigned), environment)
-        tree = transform_syntax(nodes.Template(syntax.body, lineno=1), self._assigned)
+        tree = transform_syntax(nodes.Template(syntax.body, lineno=1), self._assigned, self._macros)
         return compile_template(tree.body, environment)
 
     def _report(self, evaluation: Evaluation, missing: Missing) -> NoReturn:
