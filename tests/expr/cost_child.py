@@ -21,8 +21,8 @@ from noetl.expr.library.methods import METHODS, call_method
 from noetl.expr.library.text_filters import TEXT_FILTERS
 from noetl.expr.runtime.evaluation import Evaluation
 from noetl.expr.runtime.limits import STEP_COST, WORK_BUDGET
-from noetl.expr.runtime.missing_value import EvaluationSite, MissingError
-from noetl.expr.runtime.scope import Scope
+from noetl.expr.runtime.missing_value import MissingError
+from noetl.expr.runtime.scope import EvaluationSite, Scope
 from noetl.model.errors import ExpressionError
 
 MEMORY = 768 * 1024 * 1024

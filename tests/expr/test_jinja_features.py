@@ -20,8 +20,7 @@ from noetl.expr.library.filters import FILTERS
 from noetl.expr.library.functions import FUNCTIONS
 from noetl.expr.library.methods import METHODS
 from noetl.expr.library.tests import TESTS
-from noetl.expr.runtime.missing_value import EvaluationSite
-from noetl.expr.runtime.scope import Scope
+from noetl.expr.runtime.scope import EvaluationSite, Scope
 from noetl.model.errors import ExpressionError
 from tests.reference.jinja_page import JINJA_METHODS, JINJA_STATEMENTS, JINJA_TAGS, LOOP_FIELDS, SYNTAX
 

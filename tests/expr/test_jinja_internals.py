@@ -23,7 +23,7 @@ from noetl.expr.language.parser import parse_syntax
 from noetl.expr.language.transform import Operation, transform_syntax
 from noetl.expr.runtime import evaluation
 from noetl.expr.runtime.evaluation import Evaluation
-from noetl.expr.runtime.missing_value import EvaluationSite
+from noetl.expr.runtime.scope import EvaluationSite
 
 JINJA = Environment(autoescape=True)
 MACRO_PARAMETERS = "self environment func name arguments catch_kwargs catch_varargs caller default_autoescape"
@@ -225,7 +225,7 @@ def test_generated_code_reaches_nothing_but_this() -> None:
     """Whatever else of the environment or the context code may use has to be looked at for its limits."""
     environment = ENVIRONMENTS[EvaluationSite.VALUE]
     tree = nodes.Template(parse_syntax(EVERYTHING).body, lineno=1)
-    tree = transform_syntax(tree, frozenset({"x", "i"}), frozenset({"m", "caller"}))
+    tree = transform_syntax(tree, frozenset({"x", "i"}))
     tree.set_environment(environment)
     code = environment.compile(tree, raw=True)
     assert set(re.findall(r"\bcontext\.(\w+)", code)) == {

@@ -16,11 +16,12 @@ from noetl.expr.language.absent_features import (
     ABSENT_TESTS,
 )
 from noetl.expr.language.parser import Syntax
-from noetl.expr.language.path import Path, is_key
+from noetl.expr.language.path import is_key
 from noetl.expr.library.filters import DEFAULT_FILTERS, FILTERS, LENGTH_FILTERS
 from noetl.expr.library.functions import FUNCTIONS
 from noetl.expr.library.methods import METHOD_NAMES
 from noetl.expr.library.tests import TESTS
+from noetl.expr.use import Path, Use
 from noetl.model.errors import ExpressionError
 
 _LONGEST_NAME = 100
@@ -37,20 +38,6 @@ _APPLYING_FILTERS: dict[str, tuple[dict[str, Callable[..., Any]], int]] = {
 """Filters that apply another filter or test, and the place of its name among their arguments."""
 
 
-class Use(Struct, frozen=True):
-    """A path an expression reads.
-
-    `path` is a free name and the constant keys after it; `offset` is where the name stands.
-    `optional` means that the expression itself provides for its absence, `length_only` that only
-    its length is asked.
-    """
-
-    path: Path
-    offset: int
-    optional: bool = False
-    length_only: bool = False
-
-
 class ParsedCondition(Protocol):
     """What the analyses of conditions ask of an expression. `Expression` is one, and stands above them."""
 
@@ -63,11 +50,10 @@ class ParsedCondition(Protocol):
 
 
 class Analysis(Struct, frozen=True):
-    """`assigned` are the names that the template itself sets somewhere, `macros` those of its macros."""
+    """`assigned` are the names that the template itself sets somewhere."""
 
     uses: tuple[Use, ...]
     assigned: frozenset[str]
-    macros: frozenset[str]
 
 
 def analyse(syntax: Syntax) -> Analysis:
@@ -77,7 +63,7 @@ def analyse(syntax: Syntax) -> Analysis:
         analyst.visit(syntax.expression)
     else:
         analyst.visit_body(syntax.body)
-    return Analysis(tuple(analyst.uses), frozenset(analyst.assigned), frozenset(analyst.macros))
+    return Analysis(tuple(analyst.uses), frozenset(analyst.assigned))
 
 
 def suggest_name(name: str, known: Iterable[str]) -> str:
@@ -101,20 +87,15 @@ def _called(name: str) -> str:
 
 
 class _Analyst:
-    """Walks the syntax once.
+    """Walks the syntax once. `local` are the names set by the template, `safe` the paths proven present."""
 
-    `local` are the names set by the template, `macros` those of all its macros, `safe` the paths
-    proven present.
-    """
-
-    __slots__ = ("assigned", "local", "macros", "maybe", "safe", "source", "uses")
+    __slots__ = ("assigned", "local", "maybe", "safe", "source", "uses")
 
     def __init__(self, source: str) -> None:
         self.source = source
         self.uses: list[Use] = []
         self.assigned: set[str] = set()
         self.local: set[str] = set()
-        self.macros: set[str] = set()
         self.maybe: set[str] = set()
         self.safe: frozenset[Path] = frozenset()
 
@@ -334,7 +315,6 @@ class _Analyst:
         if node.name in FUNCTIONS:
             self._refuse(f"`{node.name}` is a function already", node, "call the macro by another name")
         self.assigned.add(node.name)
-        self.macros |= {node.name, "caller"}
         self.local |= {node.name, _called(node.name)}
         self._visit_macro_body(node, "caller", _called("caller"), "kwargs", "varargs")
 

@@ -36,19 +36,20 @@ OLDER_EVENT_NAMES = {"call.done": ("step.done", "loop.done"), "call.error": ("st
 """Older names of events, with those that they mean."""
 
 
-def transform_syntax(node: N, assigned: frozenset[str], macros: frozenset[str] = frozenset()) -> N:
+def transform_syntax(node: N, assigned: frozenset[str]) -> N:
     """The tree with operators, calls, subscripts and loops replaced by calls of the environment's own.
 
-    `assigned` are the names that the template sets, `macros` those of its macros.
+    `assigned` are the names that the template sets.
     """
-    result: N = _Rewriter(assigned, macros).visit(node)
+    macros = {macro.name for macro in node.find_all(nodes.Macro)}
+    result: N = _Rewriter(assigned, macros | {"caller"} if macros else macros).visit(node)
     return result
 
 
 class _Rewriter(NodeTransformer):
     """Attributes become keys, so that `iter.items` is the key; methods exist only in calls."""
 
-    def __init__(self, assigned: frozenset[str], macros: frozenset[str]) -> None:
+    def __init__(self, assigned: frozenset[str], macros: set[str]) -> None:
         self.assigned = assigned
         self._macros = macros
         self._buffers = 0
