@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.held_back import waiting_steps
 from noetl.model.errors import NoetlError
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import unescape
@@ -36,6 +37,8 @@ class Execution(Struct, frozen=True, kw_only=True):
     error: dict[str, Any] | None
     duration_ms: int
     discarded: list[dict[str, str]]
+    waiting: list[dict[str, str]]
+    """`{step, reason}` of the steps where tokens wait for a retry of what failed."""
     steps: dict[str, dict[str, Any]]
 
     @property
@@ -62,6 +65,7 @@ def execution_of(state: ExecutionState, *, last: int = 0) -> Execution:
         error=_error_json(first_failure(state)),
         duration_ms=elapsed_micros(state, last) // 1_000,
         discarded=[{"step": token["step"], "reason": token["reason"]} for token in state.discarded],
+        waiting=waiting_steps(state) if state.over else [],
         steps={
             name: {"status": summary.status, "runs": summary.runs}
             for name, summary in state.summaries.items()
