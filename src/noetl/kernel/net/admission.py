@@ -125,7 +125,7 @@ def _deny(
 
 def admission_scope(state: ExecutionState, token: Token, now: int) -> EvaluationScope:
     """What the rules of admission see for this token."""
-    return state_scope(state.inputs, state.ctx.values, state.outcomes, now, args=token.args)
+    return state_scope(state.inputs, state.ctx.values, state.outcomes, now, token.id, args=token.args)
 
 
 def _merged_args(tokens: Sequence[Token]) -> dict[str, Any]:

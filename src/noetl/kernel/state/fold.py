@@ -46,7 +46,7 @@ def _fold_requested(state: ExecutionState, body: of.PlaybookExecutionRequested, 
     if state.status != "new":
         raise WrongSequence("the execution was requested already")
     state.status = "running"
-    state.decider = body.decider
+    state.decider = state.inputs.decider = body.decider
     state.started_at = event.ts
     state.inputs.trace_id = body.trace_id
 
