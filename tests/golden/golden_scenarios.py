@@ -16,6 +16,7 @@ from noetl.kernel.net.commands import (
     Resume,
     Retry,
     Signal,
+    TimerFired,
 )
 from noetl.kernel.pipeline.interpreter import advance, cancel_run, pause_run
 from noetl.kernel.pipeline.moves import RunTask
@@ -85,6 +86,30 @@ def retry_failed(text: str) -> Driver:
     driver = Driver(text, {"second": second, "only": [error(), error(), error(), 9]}).run()
     driver.now += 3600 * SECOND
     driver.submit(Retry("me"))
+    return driver.run()
+
+
+def retry_joins(text: str) -> Driver:
+    driver = Driver(text, {"ta": [error(), 1], "tx": [error("sql"), 4], "ty": [error(), 5]}).run()
+    driver.now += 60 * SECOND
+    driver.submit(Retry("me"))
+    return driver.run()
+
+
+def cut_short(text: str) -> Driver:
+    driver = Driver(text, {"s": 2}).start()
+    driver.work(driver.claim(run_of(driver, "asleep").id))
+    driver.work(driver.claim(run_of(driver, "quick").id))
+    slow = driver.claim(run_of(driver, "slow").id)
+    call = begin(driver, slow)
+    driver.now += 60 * SECOND
+    driver.submit(TimerFired())
+    driver.now += SECOND
+    driver.report(slow, judge(slow, call.iteration, succeeded(2), driver.now))
+    driver.work(slow)
+    driver.now += 3600 * SECOND
+    driver.submit(Retry("me"))
+    driver.submit(Signal("go", True, "me"))
     return driver.run()
 
 
@@ -244,6 +269,8 @@ SCENARIOS: dict[str, Scenario] = {
         retries,
         parallel_loop,
         retry_failed,
+        retry_joins,
+        cut_short,
         join_all,
         join_any,
         join_count,

@@ -117,7 +117,7 @@ def test_another_version_of_the_rules_is_a_note() -> None:
     events = [changed(driver.events[0], decider=99), *driver.events[1:]]
     verification = verify(driver.plan, EXECUTION, events)
     assert verification.differences == ()
-    assert verification.notes == ("version 99 of the rules decided; they were tried with version 1",)
+    assert verification.notes == ("version 99 of the rules decided; they were tried with version 2",)
 
 
 def test_another_playbook_is_a_difference_but_not_before_a_fork() -> None:

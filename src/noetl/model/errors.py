@@ -56,6 +56,11 @@ class NoetlError(Exception):
     """The root of every error that this package raises on purpose."""
 
 
+def quoted_text(text: str, limit: int) -> str:
+    """What a message quotes. That it was cut is marked, so that of a secret the rest is masked."""
+    return text if len(text) <= limit else text[:limit] + "…"
+
+
 class ExpressionError(NoetlError):
     """An expression cannot be parsed, is refused, or failed.
 

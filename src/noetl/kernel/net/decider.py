@@ -122,8 +122,12 @@ def decide_next(state: ExecutionState, now: int) -> list[EventBody]:
 
 
 def _decide_stop(state: ExecutionState) -> list[EventBody]:
-    """After a cancel: tokens go, runs that nobody owns end, the others are waited for."""
-    discarded: list[EventBody] = [TokenDiscarded(token=token, reason="cancelled") for token in state.tokens]
+    """After a cancel: tokens go, runs that nobody owns end, the others are waited for.
+
+    After a timeout or a limit, tokens stay for a retry.
+    """
+    tokens = () if state.cut_short else state.tokens
+    discarded: list[EventBody] = [TokenDiscarded(token=token, reason="cancelled") for token in tokens]
     why = state.stop_error.message if state.stop_error is not None else "the execution was cancelled"
     return discarded + [cancel_run(run, why, "server") for run in _unowned(state)]
 
@@ -184,6 +188,8 @@ def decision_due(state: ExecutionState) -> bool:
     """Whether something must be decided that `handle` left for another append."""
     if state.status != "running":
         return False
+    if state.cut_short:
+        return not state.runs or bool(_unowned(state))
     if state.stopping and (state.tokens or _unowned(state)):
         return True
     return len(state.agenda) > 0 or not (state.runs or state.waiting)

@@ -150,6 +150,8 @@ class RunState(Struct):
     ended_seq: int = 0
     ended_at: int = 0
     unhandled: bool = False
+    after_failure: bool = False
+    """All its tokens came of an unhandled failure: a retry of that one takes its place."""
     owed: int = 0
     """Tokens that its arcs still send."""
 
