@@ -12,6 +12,7 @@ OWN = frozenset(
         "dead-arc",
         "endless-jump",
         "error-falls-through",
+        "failure-loop",
         "join-any-cycle",
         "join-exclusive",
         "join-single",
