@@ -4,11 +4,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from noetl.dsl.document.problem import Problem
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.held_back import waiting_steps
 from noetl.model.errors import NoetlError
 from noetl.model.outcome import ErrorInfo
-from noetl.model.reference import unescape
+from noetl.model.secret import printable_value
 
 
 class ExecutionFailed(NoetlError):
@@ -25,7 +26,8 @@ class Execution(Struct, frozen=True, kw_only=True):
     """An execution as it stands, or ended: what `noetl run -o json` prints.
 
     `error` is `{step, task, attempt, kind, message}` of the first unhandled failure; `duration_ms` is from
-    the request's first event to the last.
+    the request's first event to the last; `warnings` are those about its playbook, and from a run also those
+    about the playbooks that it started.
     """
 
     execution_id: str
@@ -40,6 +42,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     waiting: list[dict[str, str]]
     """`{step, reason}` of the steps where tokens wait for a retry of what failed."""
     steps: dict[str, dict[str, Any]]
+    warnings: list[Problem]
 
     @property
     def ok(self) -> bool:
@@ -60,8 +63,8 @@ def execution_of(state: ExecutionState, *, last: int = 0) -> Execution:
         playbook=metadata.path,
         version=metadata.version,
         status=state.status,
-        result=unescape(state.result),
-        ctx=unescape(state.ctx.values),
+        result=printable_value(state.result),
+        ctx=printable_value(state.ctx.values),
         error=_error_json(first_failure(state)),
         duration_ms=elapsed_micros(state, last) // 1_000,
         discarded=[{"step": token["step"], "reason": token["reason"]} for token in state.discarded],
@@ -70,6 +73,7 @@ def execution_of(state: ExecutionState, *, last: int = 0) -> Execution:
             name: {"status": summary.status, "runs": summary.runs}
             for name, summary in state.summaries.items()
         },
+        warnings=list(state.plan.playbook.warnings),
     )
 
 

@@ -14,6 +14,9 @@ from noetl.ports.store import StoreError
 if TYPE_CHECKING:
     from noetl.dsl.compiler import CompiledPlaybook
 
+INLINE = "<inline>"
+"""The name of a document that stands in another one, and was checked with it."""
+
 
 class PlaybookUnreadable(StoreError):
     """A stored document cannot be read as the playbook that it was."""
