@@ -45,6 +45,7 @@ def test_json_is_one_document_and_quiet_is_silent(folder: Path) -> None:
         "error",
         "duration_ms",
         "discarded",
+        "waiting",
         "steps",
         "warnings",
     }

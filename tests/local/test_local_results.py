@@ -209,6 +209,26 @@ def test_scopes_say_how_long_a_body_lives(bench: Kept, knobs: str, expires: bool
     assert bench.tidy(state.ended_at + 3600 * SECOND)[0] == (1 if expires else 0)
 
 
+def test_many_small_values_that_left_an_event_together_expire_and_are_copied_together(bench: Kept) -> None:
+    inputs = ", ".join(f"k{number}: {number:04}{'x' * 900}" for number in range(600))
+    text = f"""
+workflow:
+- step: start
+  tool: [{{t: {{kind: python, code: "result = len(k7)", args: {{{inputs}}}, spec: {{result: {{ttl: 0}}}}}}}}]
+"""
+    state, result = bench.play(text)
+    assert result == 904
+    started = next(event.body for _, event in bench.seen if type(event.body).__name__ == "TaskStarted")
+    assert started.input["args"]["k7"]["path"] == ["k7"]
+    at = next(event.seq for _, event in bench.seen if type(event.body).__name__ == "TaskStarted")
+
+    async def fork(local: Local) -> Any:
+        return await local.wait_for_end(await local.fork(state.execution_id, at=at))
+
+    assert bench.with_local(fork, results=bench.results).result == 904
+    assert bench.tidy(state.ended_at + 3600 * SECOND)[0] == 2
+
+
 def test_what_another_reference_keeps_stays(bench: Kept) -> None:
     text = f"""
 workflow:

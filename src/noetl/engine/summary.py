@@ -6,9 +6,10 @@ from msgspec import Struct
 
 from noetl.dsl.document.problem import Problem
 from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.held_back import waiting_steps
 from noetl.model.errors import NoetlError
 from noetl.model.outcome import ErrorInfo
-from noetl.model.reference import unescape
+from noetl.model.secret import printable_value
 
 
 class ExecutionFailed(NoetlError):
@@ -38,6 +39,8 @@ class Execution(Struct, frozen=True, kw_only=True):
     error: dict[str, Any] | None
     duration_ms: int
     discarded: list[dict[str, str]]
+    waiting: list[dict[str, str]]
+    """`{step, reason}` of the steps where tokens wait for a retry of what failed."""
     steps: dict[str, dict[str, Any]]
     warnings: list[Problem]
 
@@ -60,11 +63,12 @@ def execution_of(state: ExecutionState, *, last: int = 0) -> Execution:
         playbook=metadata.path,
         version=metadata.version,
         status=state.status,
-        result=unescape(state.result),
-        ctx=unescape(state.ctx.values),
+        result=printable_value(state.result),
+        ctx=printable_value(state.ctx.values),
         error=_error_json(first_failure(state)),
         duration_ms=elapsed_micros(state, last) // 1_000,
         discarded=[{"step": token["step"], "reason": token["reason"]} for token in state.discarded],
+        waiting=waiting_steps(state) if state.over else [],
         steps={
             name: {"status": summary.status, "runs": summary.runs}
             for name, summary in state.summaries.items()
