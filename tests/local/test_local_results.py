@@ -11,7 +11,7 @@ import pytest
 from noetl.engine.catalog.preflight import CannotRun
 from noetl.engine.history.expiry import DroppedBodies
 from noetl.engine.history.retention import delete_ended, delete_execution, drop_expired, ended_before
-from noetl.events.bodies import RunSuspended
+from noetl.events.bodies import RunSuspended, TaskStarted
 from noetl.local import Local
 from noetl.model.reference import StoredReference, is_reference
 from noetl.ports.results import ResultError, ResultExpired
@@ -218,9 +218,10 @@ workflow:
 """
     state, result = bench.play(text)
     assert result == 904
-    started = next(event.body for _, event in bench.seen if type(event.body).__name__ == "TaskStarted")
+    at, started = next(
+        (event.seq, event.body) for _, event in bench.seen if isinstance(event.body, TaskStarted)
+    )
     assert started.input["args"]["k7"]["path"] == ["k7"]
-    at = next(event.seq for _, event in bench.seen if type(event.body).__name__ == "TaskStarted")
 
     async def fork(local: Local) -> Any:
         return await local.wait_for_end(await local.fork(state.execution_id, at=at))
