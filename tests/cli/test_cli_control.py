@@ -239,3 +239,57 @@ def test_a_full_disk_ends_the_run_and_nothing_is_lost(folder: Path) -> None:
     assert resumed.json["steps"]["busy"]["status"] == "completed"
     assert run("store", "check", cwd=folder).code == 0
     assert os.listdir(folder / ".noetl")
+
+
+WAITING = HEADER + (
+    "workflow:\n"
+    "- step: start\n"
+    "  tool: [{kind: wait, signal: %s}]\n"
+    '  next: {arcs: [{step: end, when: "{{ ctx.signals.go }}"}, {step: end, when: "{{ signals.stop }}"}]}\n'
+    "- step: end\n"
+    "  tool: {kind: noop}\n"
+)
+NOBODY_WAITS = "nothing in `test/it` waits for the signal `%s`, only for `approved`, `go`, `stop`"
+
+
+@pytest.mark.parametrize(
+    ("waited", "sent", "warnings"),
+    [
+        (
+            "approved",
+            "aproved",
+            [f"{NOBODY_WAITS % 'aproved'}; did you mean `approved`?"],
+        ),
+        (
+            "approved",
+            "other",
+            [NOBODY_WAITS % "other"],
+        ),
+        ("approved", "go", []),
+        ("approved", "stop", []),
+        ("approved", "approved", []),
+        ('"{{ workload.name }}"', "other", []),
+    ],
+)
+def test_a_signal_that_nobody_waits_for_is_given_with_a_warning(
+    folder: Path, waited: str, sent: str, warnings: list[str]
+) -> None:
+    (folder / "it.yaml").write_text(WAITING % waited)
+    start = run("run", "it.yaml", "--set", "name=x", "--timeout", "1", "-o", "json", cwd=folder)
+    execution_id = start.json["execution_id"]
+    recorded = run("executions", "fork", execution_id, "--at", "4", "--no-run", "-o", "json", cwd=folder)
+    forked = recorded.json["execution_id"]
+    answer = verb(folder, "signal", forked, sent)
+    assert (answer["recorded"], answer["warnings"]) == (True, warnings)
+    text = run("executions", "signal", forked, sent, cwd=folder)
+    assert [line for line in text.err.splitlines() if "warning" in line] == [
+        f"warning: {w}" for w in warnings
+    ]
+
+
+def test_a_playbook_without_signals_waits_for_none(folder: Path) -> None:
+    failed = run("run", "mended.yaml", "-o", "json", cwd=folder).json["execution_id"]
+    recorded = run("executions", "retry", failed, "--no-run", "-o", "json", cwd=folder)
+    assert recorded.json["warnings"] == []
+    answer = verb(folder, "signal", failed, "go")
+    assert answer["warnings"] == ["nothing in `test/it` waits for the signal `go`, nor for any other"]

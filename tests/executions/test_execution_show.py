@@ -217,12 +217,17 @@ def test_a_history_that_was_tampered_with_comes_out_differently(
     assert (json_run.code, json_run.json["ok"], len(json_run.json["differences"])) == (1, False, 1)
 
 
+UNCHECKED = "UPDATE event SET checksum = NULL"
+"""Makes a store one of an older release, whose events can be changed unnoticed."""
+
+
 def tamper(recorded: RecordedExecutions, old: bytes, new: bytes) -> None:
-    """Changes bodies in the file, behind everybody's back."""
+    """Changes bodies in the file, behind everybody's back; those of an older release."""
     connection = apsw.Connection(str(recorded.home.store))
     rows: list[Any] = list(connection.execute("SELECT pos, body FROM event"))
     for pos, body in rows:
         connection.execute("UPDATE event SET body = ? WHERE pos = ?", (body.replace(old, new), pos))
+    connection.execute(UNCHECKED)
     connection.close()
 
 
@@ -233,6 +238,7 @@ def test_a_newer_event_is_the_environments_fault(
     name = recorded.run(GREET, GREETED)
     connection = apsw.Connection(str(recorded.home.store))
     connection.execute("UPDATE event SET v = 99 WHERE seq = 5")
+    connection.execute(UNCHECKED)
     connection.close()
     ran = noetl("executions", verb, name)
     assert ran.code == 3

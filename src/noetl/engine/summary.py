@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from noetl.dsl.document.problem import Problem
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.held_back import waiting_steps
 from noetl.model.errors import NoetlError
@@ -25,7 +26,8 @@ class Execution(Struct, frozen=True, kw_only=True):
     """An execution as it stands, or ended: what `noetl run -o json` prints.
 
     `error` is `{step, task, attempt, kind, message}` of the first unhandled failure; `duration_ms` is from
-    the request's first event to the last.
+    the request's first event to the last; `warnings` are those about its playbook, and from a run also those
+    about the playbooks that it started.
     """
 
     execution_id: str
@@ -40,6 +42,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     waiting: list[dict[str, str]]
     """`{step, reason}` of the steps where tokens wait for a retry of what failed."""
     steps: dict[str, dict[str, Any]]
+    warnings: list[Problem]
 
     @property
     def ok(self) -> bool:
@@ -70,6 +73,7 @@ def execution_of(state: ExecutionState, *, last: int = 0) -> Execution:
             name: {"status": summary.status, "runs": summary.runs}
             for name, summary in state.summaries.items()
         },
+        warnings=list(state.plan.playbook.warnings),
     )
 
 

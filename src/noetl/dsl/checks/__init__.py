@@ -5,6 +5,7 @@ from collections.abc import Callable
 from noetl.dsl.checks.arcs import check_arcs
 from noetl.dsl.checks.concurrent_writes import check_concurrent_writes
 from noetl.dsl.checks.joins import check_any_on_cycles, check_joins
+from noetl.dsl.checks.known_shapes import check_known_shapes
 from noetl.dsl.checks.namespaces import check_namespaces
 from noetl.dsl.checks.pipeline_checks import check_jumps, check_parallel_writes, check_unmatched_errors
 from noetl.dsl.checks.reachability import check_exits, check_reachability
@@ -33,6 +34,7 @@ CHECKS: tuple[Check, ...] = (
     check_step_names,
     check_unset_names,
     check_concurrent_writes,
+    check_known_shapes,
 )
 
 

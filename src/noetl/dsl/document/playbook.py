@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from noetl.dsl.document.kinds import READABLE
+from noetl.dsl.document.problem import Problem
 from noetl.expr.expression import Expression
 from noetl.expr.template import Template
 from noetl.model.json import Json
@@ -276,3 +277,5 @@ class Playbook(Struct, frozen=True):
     keychain: Mapping[str, KeychainEntry] = {}
     executor: Executor = Executor()
     workload: Mapping[str, Template] = {}
+    warnings: tuple[Problem, ...] = ()
+    """What may be wrong with it, in document order."""

@@ -100,6 +100,8 @@ CODES: dict[str, ProblemCode] = {
     "swallowed-failure": _warning("An arc that carries on after a failure without saying so."),
     # Names and data
     "unknown-name": ProblemCode("error", "`steps.NAME` of a step that does not exist.", silenceable=True),
+    "unknown-field": _warning("A key that what is read never has."),
+    "impossible-value": _warning("A comparison with a value that never comes."),
     "unset-name": _warning("A name that nothing has set on some path."),
     "concurrent-write": _warning("Two steps that may run at once write one path."),
     "sql-paste": _warning("An expression pasted into SQL text."),
