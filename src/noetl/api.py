@@ -22,6 +22,7 @@ from noetl.engine.task_log import TaskLog
 from noetl.home import home_of, key_location, result_store_of, store_url
 from noetl.loader import TextOrPath, read_source
 from noetl.local import Local
+from noetl.model.secret import hide_secrets
 from noetl.ports.store import Store
 from noetl.settings import Configuration, read_settings
 from noetl.stores import open_store, store_file_of
@@ -84,7 +85,9 @@ async def arun(
         )
         state = await local.wait_for_end(execution_id)
         result, ctx = await local.resolve(state.result), await local.resolve(state.ctx.values)
-        return structs.replace(execution_of(state), result=result, ctx=ctx, warnings=warnings)
+        return structs.replace(
+            execution_of(state), result=hide_secrets(result), ctx=hide_secrets(ctx), warnings=warnings
+        )
 
 
 def run(source: TextOrPath, workload: Mapping[str, Any] | None = None, **options: Any) -> Execution:

@@ -12,6 +12,7 @@ OWN = frozenset(
         "dead-arc",
         "endless-jump",
         "error-falls-through",
+        "failure-loop",
         "impossible-value",
         "join-any-cycle",
         "join-exclusive",

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from msgspec import structs
+
 from noetl.events.bodies import Patch
 from noetl.kernel.net.commands import (
     Cancel,
@@ -257,6 +259,11 @@ def failures(text: str) -> Driver:
     )
 
 
+def error_results(text: str) -> Driver:
+    answer = structs.replace(error("http_status"), result={"status": 404, "data": "gone"})
+    return Driver(text, {"ask": [answer, 5, answer], "check": [error(), 7, answer]}).run()
+
+
 def refused(text: str) -> Driver:
     return Driver(text).start()
 
@@ -285,6 +292,7 @@ SCENARIOS: dict[str, Scenario] = {
         lost_lease,
         deadlines,
         failures,
+        error_results,
         refused,
     )
 }

@@ -214,8 +214,8 @@ MUTATIONS = [
     Mutation(
         "a snapshot is one event late",
         S + "write_jobs:put_snapshot",
-        "(x, snapshot.seq,",
-        "(x, snapshot.seq - 1,",
+        "x, version = identity",
+        "x, version = identity\n    snapshot = snapshot._replace(seq=snapshot.seq - 1)",
     ),
     Mutation(
         "a snapshot is one event early",

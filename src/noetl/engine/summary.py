@@ -9,7 +9,7 @@ from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.held_back import waiting_steps
 from noetl.model.errors import NoetlError
 from noetl.model.outcome import ErrorInfo
-from noetl.model.reference import unescape
+from noetl.model.secret import printable_value
 
 
 class ExecutionFailed(NoetlError):
@@ -63,8 +63,8 @@ def execution_of(state: ExecutionState, *, last: int = 0) -> Execution:
         playbook=metadata.path,
         version=metadata.version,
         status=state.status,
-        result=unescape(state.result),
-        ctx=unescape(state.ctx.values),
+        result=printable_value(state.result),
+        ctx=printable_value(state.ctx.values),
         error=_error_json(first_failure(state)),
         duration_ms=elapsed_micros(state, last) // 1_000,
         discarded=[{"step": token["step"], "reason": token["reason"]} for token in state.discarded],

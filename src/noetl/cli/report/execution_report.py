@@ -20,7 +20,7 @@ from noetl.engine.summary import elapsed_micros, execution_of, first_failure
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.held_back import waiting_steps
 from noetl.model.outcome import ErrorInfo
-from noetl.model.reference import unescape
+from noetl.model.secret import printable_value
 
 MOST_LINES = 40
 """Of a result, on a terminal."""
@@ -64,7 +64,7 @@ class ExecutionReport(Struct, frozen=True):
         """The result as YAML, of no more than `most` lines; empty if there is none."""
         if self.state.result is None:
             return ""
-        lines = list(yaml_lines(unescape(self.state.result)))
+        lines = list(yaml_lines(printable_value(self.state.result)))
         if most is not None and len(lines) > most:
             command = self.follow_up.executions_command("result", self.state.execution_id)
             lines = [*cut_lines(lines, most), f"all of it: {command}"]

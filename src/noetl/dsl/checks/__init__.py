@@ -13,6 +13,7 @@ from noetl.dsl.checks.swallowed_failures import check_swallowed_failures
 from noetl.dsl.checks.tool_inputs import check_credentials, check_pasted_sql, check_secrets
 from noetl.dsl.checks.unset_names import check_step_names, check_unset_names
 from noetl.dsl.document.context import DocumentContext
+from noetl.dsl.document.guard_verdicts import forget_verdicts
 from noetl.dsl.document.playbook import Playbook
 
 Check = Callable[[Playbook, DocumentContext], None]
@@ -40,5 +41,8 @@ CHECKS: tuple[Check, ...] = (
 
 def run_checks(playbook: Playbook, context: DocumentContext) -> None:
     """Runs every check; what they find is in the context."""
-    for check in CHECKS:
-        check(playbook, context)
+    try:
+        for check in CHECKS:
+            check(playbook, context)
+    finally:
+        forget_verdicts()

@@ -259,6 +259,7 @@ class Executor(Struct, frozen=True):
     final_step: str | None = None
     timeout: float | Expression | None = None
     max_step_runs: int = 1_000_000
+    max_failures_in_row: int = 100
     max_depth: int = 32
     no_next_is_error: bool = False
 

@@ -109,6 +109,8 @@ class ExecutionState(Struct):
     outcomes: dict[str, dict[str, Any]] = {}
     discarded: list[dict[str, str]] = []
     failures: list[UnhandledFailure] = []
+    failures_in_row: dict[str, int] = {}
+    """By step, how many of its last runs failed unhandled. Earlier rules do not count them."""
     failed_runs: dict[str, RunState] = {}
     failing: int = 0
     ran_after_failure: OrderedSet[str] = field(default_factory=OrderedSet)

@@ -46,7 +46,7 @@ def _fold_requested(state: ExecutionState, body: of.PlaybookExecutionRequested, 
     if state.status != "new":
         raise WrongSequence("the execution was requested already")
     state.status = "running"
-    state.decider = body.decider
+    state.decider = state.inputs.decider = body.decider
     state.started_at = event.ts
     state.inputs.trace_id = body.trace_id
 
@@ -222,7 +222,9 @@ def _forget_listeners(state: ExecutionState, run: RunState) -> None:
 def _end_branch(state: ExecutionState, run: RunState, *, handled: bool) -> None:
     if run.error is not None and not handled:
         _add_unhandled_failure(state, run, run.error)
-    elif run.error is None and run.after_failure:
+        return
+    state.failures_in_row.pop(run.step.name, None)
+    if run.error is None and run.after_failure:
         if run.step.number >= state.ending_after_failure:
             state.ending_after_failure, state.result_after_failure = run.step.number, run.result
     elif run.error is None and run.step.number >= state.ending:
@@ -243,6 +245,8 @@ def _add_unhandled_failure(state: ExecutionState, run: RunState, error: ErrorInf
     )
     state.failures.append(UnhandledFailure(run.id, located))
     run.unhandled = True
+    if state.holds_back:
+        state.failures_in_row[run.step.name] = state.failures_in_row.get(run.step.name, 0) + 1
 
 
 def _fold_next_evaluated(state: ExecutionState, body: of.NextEvaluated, _: Event) -> None:
@@ -261,10 +265,11 @@ def _fold_next_evaluated(state: ExecutionState, body: of.NextEvaluated, _: Event
         marking.drop_run(state, run)
         return
     run.owed = len(body.selected)
-    if not body.handled:
-        error = run.error or body.error
-        if error is not None:
-            _add_unhandled_failure(state, run, error)
+    error = run.error or body.error
+    if not body.handled and error is not None:
+        _add_unhandled_failure(state, run, error)
+    elif state.failures_in_row:
+        state.failures_in_row.pop(run.step.name, None)
 
 
 def _fold_ctx_patched(state: ExecutionState, body: of.CtxPatched, event: Event) -> None:
@@ -318,6 +323,7 @@ def _fold_execution_retried(state: ExecutionState, body: of.ExecutionRetried, ev
     state.ended_at = 0
     state.final = ""
     state.failures = []
+    state.failures_in_row = {}
     state.ending_after_failure, state.result_after_failure = -1, None
     for name in body.runs:
         run = state.failed_runs.pop(name)
