@@ -8,6 +8,7 @@ import pytest
 
 from noetl.cli.command.executions.family_log import FamilyLog
 from noetl.engine import task_log
+from noetl.engine.history import lookup
 from noetl.engine.task_log import MAX_TEXT, LogLine, TaskLog
 from noetl.events.bodies import ParentTask
 from noetl.ports.store import Store
@@ -126,6 +127,7 @@ def test_following_ends_when_all_is_read_of_children_that_come_meanwhile(
                 await middle.save_in(store)
                 await child.save_in(store)
             elif len(seen) == 2:
+                log.write(child.id, {}, "nobody looks at one that has ended again")
                 log.write(middle.id, {}, "three")
                 log.write(parent.id, {}, "four")
                 ended.set()
@@ -141,8 +143,9 @@ def test_following_ends_when_all_is_read_of_children_that_come_meanwhile(
 
 
 def test_lines_of_children_stand_among_those_of_their_parent(
-    noetl: InProcessCommand, recorded: RecordedExecutions
+    noetl: InProcessCommand, recorded: RecordedExecutions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(lookup, "PAGE", 2)  # more children than are listed at once
     parent = recorded.run(GREET, GREETED)
     above = ParentTask(execution_id=parent, task_run_id="r5/0/say/1/1")
     children = [recorded.run(GREET, GREETED, parent=above) for _ in range(3)]

@@ -1,5 +1,6 @@
 """`retry` of an execution whose child failed goes on with that child (semantics §10)."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -7,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from noetl.engine.catalog.playbooks import Playbooks
+from noetl.engine.remote_control import RemoteControl
 from noetl.engine.service import AlreadyRunning
 from noetl.events.bodies import ExecutionRetried, PlaybookExecutionRequested, RunSuspended, TaskStarted
 from noetl.events.event import Event
@@ -17,6 +20,7 @@ from noetl.local import Local
 from noetl.stores.ownership import Owners
 from noetl.stores.results.file_backend import FileResults
 from noetl.stores.sqlite.store import SqliteStore
+from tests.cli.command_line import run
 from tests.local.local_engine import Bench, source
 
 
@@ -226,6 +230,8 @@ def test_in_place_of_a_cancelled_child_there_is_a_new_one(shop: Shop) -> None:
         return execution_id
 
     execution_id = shop.bench.with_local(cancel_child)
+    page = run("executions", "show", execution_id, cwd=shop.folder).out
+    assert f"  child child {shop.waited_for(execution_id)[0]}: cancelled\n" in page
 
     async def retry(local: Local) -> None:
         await local.retry(execution_id)
@@ -365,6 +371,33 @@ def test_a_fork_has_children_of_its_own(shop: Shop) -> None:
     assert shop.retry(forked).status == "completed"
     assert shop.effects() == ["charge", "charge", "book"]
     assert shop.retries(shop.waited_for(original)[0]) == []
+
+
+def test_a_fork_of_what_was_only_recorded_leaves_the_child_of_the_original_alone(shop: Shop) -> None:
+    failed = shop.run(shop.call(charge_and_book(shop)))
+    shop.mend()
+
+    async def record() -> None:
+        store, results = SqliteStore.at(shop.bench.home.store), FileResults(shop.folder / "results")
+        control = RemoteControl(store, Owners(shop.bench.home.owners), results, Playbooks())
+        await control.retry_here(failed.execution_id, by="me", repaired=None)
+        await store.close()
+
+    asyncio.run(record())
+    at = shop.bench.events(failed.execution_id)[-1].seq
+    forked = shop.ended(lambda local: local.fork(failed.execution_id, at=at))
+    assert (forked.status, shop.effects()) == ("completed", ["charge", "charge", "book"])
+    assert shop.retries(shop.waited_for(failed.execution_id)[0]) == []
+
+
+def test_what_a_retried_child_starts_and_does_not_wait_for_is_waited_for_at_the_end(shop: Shop) -> None:
+    hold = {"name": "hold", "kind": "wait", "seconds": 0.3}
+    lowest = shop.child(hold, shop.effect("late"), name="lowest")
+    child = shop.child(shop.effect("book", needs="there"), shop.call(lowest, spec={"wait": False}))
+    failed = shop.run(shop.call(child))
+    shop.mend()
+    assert shop.retry(failed.execution_id).status == "completed"
+    assert shop.effects() == ["book", "late"]
 
 
 def test_keys_stay_the_same_in_a_child_that_goes_on(shop: Shop) -> None:

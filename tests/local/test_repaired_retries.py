@@ -390,17 +390,33 @@ def test_what_a_failure_held_back_goes_on_with_the_repaired_document(bench: Benc
 
 
 def test_what_a_timeout_cut_short_goes_on_with_a_repaired_document(bench: Bench) -> None:
-    text = (
-        "executor: {kind: local, spec: {timeout: 0.3}}\n"
-        + TEXT.replace(
-            'kind: python, args: {n: "{{ before }}"}, code: "result = n / nothing"',
-            "kind: wait, signal: never",
-        ).lstrip()
-    )
-    failed = bench.run(text)
+    text = """
+executor: {kind: local, spec: {timeout: 1}}
+workflow:
+- step: start
+  tool:
+  - {name: before, kind: noop, args: {n: 1}}
+  - {name: hold, kind: wait, signal: never}
+"""
+    failed = bench.run(text.lstrip())
     assert failed.error is not None
     assert failed.error.kind == "timeout"
-    repaired = text.replace("kind: wait, signal: never", "kind: noop, args: {n: 4}")
-    assert retry(bench, failed.execution_id, repaired).result == {"r": {"n": 4}}
-    with pytest.raises(CannotRepair, match="task `before` of step `work`"):
-        retry(bench, bench.run(text).execution_id, repaired.replace("n + 1", "n + 2"))
+    repaired = text.lstrip().replace("kind: wait, signal: never", "kind: noop, args: {n: 4}")
+    with pytest.raises(CannotRepair, match="task `before` of step `start`"):
+        retry(bench, failed.execution_id, repaired.replace("{n: 1}", "{n: 2}"))
+    assert retry(bench, failed.execution_id, repaired).result == {"n": 4}
+
+
+def test_what_any_of_several_failed_runs_has_done_may_not_be_changed(bench: Bench) -> None:
+    text = (
+        TWICE.replace('1 / n"}', '1 / n"}\n  - {name: later, kind: python, code: nothing}')
+        .replace("tool: {name: bad", "tool:\n  - {name: bad")
+        .replace("[{step: work, args: {n: 1}}, {step: work, args: {n: 0}}]", "%s")
+    )
+    arcs = ["{step: work, args: {n: 1}}", "{step: work, args: {n: 0}}"]
+    for order in (arcs, arcs[::-1]):
+        failed = bench.run(text % f"[{', '.join(order)}]")
+        assert len(failed.failed_runs) == 2
+        repaired = (text % f"[{', '.join(order)}]").replace("code: nothing", "code: result = 1")
+        with pytest.raises(CannotRepair, match="task `bad` of step `work`, which ended before the failure"):
+            retry(bench, failed.execution_id, repaired.replace("1 / n", "n"))

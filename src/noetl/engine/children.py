@@ -12,6 +12,7 @@ from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.engine.catalog.playbook_record import INLINE, PlaybookSource
 from noetl.engine.catalog.playbooks import PlaybookDocument, PlaybookMissing
 from noetl.engine.execution import ExecutionOrigin, LiveExecution
+from noetl.engine.history.lookup import list_children
 from noetl.engine.listener import EngineListener, EventHandler
 from noetl.engine.retry import reopen_execution
 from noetl.engine.service import AlreadyRunning, Service
@@ -27,7 +28,7 @@ from noetl.kernel.state.run_state import Frame, RunState
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import SecretMarker, StoredReference, escape, may_hold_marker
 from noetl.ports.results import ResultError, ResultStore
-from noetl.ports.store import ENDED_STATUSES, ExecutionQuery, ExecutionRecord, StoreError
+from noetl.ports.store import ENDED_STATUSES, StoreError
 
 _REFUSED = """\
 apiVersion: noetl.io/v2
@@ -189,7 +190,7 @@ class Children(EngineListener):
         Those that are `retried` go on when they are waited for, not before: nobody would hear of their end.
         """
         service = self._service
-        for record in await self._records(execution_id):
+        for record in await list_children(service.store, execution_id):
             live.started_children.add(record.execution_id)
             if record.execution_id in retried:
                 continue
@@ -206,18 +207,6 @@ class Children(EngineListener):
                 assert child.origin.parent is not None  # noqa: S101 - its record says so
                 await self._submit_end(live, child.origin.parent, child)
             await self._resume_below(record.execution_id, live, frozenset())
-
-    async def _records(self, parent: str) -> list[ExecutionRecord]:
-        records: list[ExecutionRecord] = []
-        cursor = ""
-        while True:
-            page = await self._service.store.executions(
-                ExecutionQuery(parent=parent, cursor=cursor, limit=1_000)
-            )
-            records += page.executions
-            cursor = page.next
-            if not cursor:
-                return records
 
     def _start(self, live: LiveExecution, run: RunState, frame: Frame) -> None:
         execution_id = child_id(run, frame)

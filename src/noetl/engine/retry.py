@@ -9,6 +9,7 @@ from noetl.kernel.net.commands import Retry
 from noetl.kernel.net.operations import decide_retry
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.run_fold import retryable_children
+from noetl.ports.store import ENDED_STATUSES
 
 
 async def reopen_execution(
@@ -48,13 +49,13 @@ async def _is_continuable(service: Service, parent: str, execution_id: str) -> b
     record = await service.store.execution(execution_id)
     if record is None or record.parent != parent:
         return False
-    if record.status in ("completed", "cancelled"):
+    if record.status not in ENDED_STATUSES:
+        service.require_unowned(execution_id)
+        return True
+    if record.status != "failed":
         return record.status == "completed"
     document = await service.playbooks.read_stored(service.store, record.playbook)
     state = await read_state(service.store, document.plan, execution_id)
-    if not state.over:
-        service.require_unowned(execution_id)
-        return not state.stopping
     try:
         return bool(decide_retry(state, Retry()))
     except Refused:

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
+from noetl.engine.history.lookup import list_children
 from noetl.engine.task_log import LOOK_SECONDS, LogLine, TaskLog
-from noetl.ports.store import ENDED_STATUSES, ExecutionQuery, ExecutionRecord, Store
+from noetl.ports.store import ENDED_STATUSES, ExecutionRecord, Store
 
 
 class FamilyLine(NamedTuple):
@@ -64,15 +65,12 @@ class FamilyLog:
         return settled
 
     async def _add_children(self, parent: str) -> list[str]:
-        added = []
-        cursor = ""
-        while True:
-            page = await self._store.executions(ExecutionQuery(parent=parent, cursor=cursor, limit=1_000))
-            for record in page.executions:
-                if record.execution_id not in self._paths:
-                    self._paths[record.execution_id] = record.path
-                    self._tails[record.execution_id] = self._logs.tail(record.execution_id)
-                    added.append(record.execution_id)
-            cursor = page.next
-            if not cursor:
-                return added
+        children = [
+            record
+            for record in await list_children(self._store, parent)
+            if record.execution_id not in self._paths
+        ]
+        for record in children:
+            self._paths[record.execution_id] = record.path
+            self._tails[record.execution_id] = self._logs.tail(record.execution_id)
+        return [record.execution_id for record in children]
