@@ -15,6 +15,7 @@ from tests.cli.command_line import run, run_on_terminal
 from tests.executions.execution_playbooks import BREAK, BROKEN, GATES, GREET, GREETED, HOLD
 from tests.executions.in_process_command import InProcessCommand
 from tests.executions.recorded_executions import RecordedExecutions
+from tests.kernel.driver import Fault
 
 RUN_KEYS = {
     "execution_id", "playbook", "version", "status", "result", "ctx", "error", "duration_ms", "discarded", "steps",
@@ -252,3 +253,27 @@ def test_a_picture_is_coloured_by_what_happened(
     assert "finish" in other
     assert noetl("graph", "--execution", "x").code == 2
     assert noetl("graph").code == 2
+
+
+TWO_RUNS = """\
+workflow:
+  - step: start
+    next: {spec: {mode: inclusive}, arcs: [{step: work, args: {n: 0}}, {step: work, args: {n: 1}}]}
+  - step: work
+    tool: {name: inv, kind: noop}
+"""
+
+
+def test_a_failed_run_shows_whatever_the_others_did(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
+    recorded.run(TWO_RUNS, {"inv": [Fault("python"), 1]})
+    assert noetl("executions", "show", "latest", "-o", "json").json["steps"]["work"] == {
+        "status": "failed",
+        "runs": 2,
+    }
+    assert re.search(
+        r"^work +failed +2 \(1 failed\)", noetl("executions", "show", "latest").out, re.MULTILINE
+    )
+    picture = noetl("graph", "--execution", "latest", "--format", "dot").out
+    assert "work (end, failed)" in picture

@@ -63,8 +63,8 @@ def execution_of(state: ExecutionState, *, last: int = 0) -> Execution:
         duration_ms=elapsed_micros(state, last) // 1_000,
         discarded=[{"step": token["step"], "reason": token["reason"]} for token in state.discarded],
         steps={
-            name: {"status": summary.status, "runs": summary.runs}
-            for name, summary in state.summaries.items()
+            name: {"status": status, "runs": state.summaries[name].runs}
+            for name, status in state.step_statuses().items()
         },
     )
 

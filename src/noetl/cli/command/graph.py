@@ -88,8 +88,7 @@ def _read_subject(
             raise click.UsageError("Missing argument 'FILE'.", click.get_current_context())
         return written, None
     state = _read_execution(configuration, execution)
-    states: dict[str, str] = {name: summary.status for name, summary in state.summaries.items()}
-    return written or state.plan.playbook, states
+    return written or state.plan.playbook, dict(state.step_statuses())
 
 
 def _read_playbook(file: str, dialect: str | None, settings: Settings) -> "Playbook":

@@ -16,7 +16,7 @@ from noetl.model.outcome import ErrorInfo
 
 Status: TypeAlias = Literal["new", "refused", "running", "paused", "completed", "failed", "cancelled"]
 
-STATE_FORMAT = 2
+STATE_FORMAT = 3
 """Changes whenever a snapshot of another number could be misread."""
 
 
@@ -39,9 +39,29 @@ class JoinState(Struct):
     absorbing: bool = False
 
 
+StepStatus: TypeAlias = Literal["completed", "failed", "running", "waiting", "not_admitted", "cancelled"]
+
+
 class StepSummary(Struct):
-    status: Literal["completed", "failed", "running", "waiting", "not_admitted", "cancelled"]
+    """What became of a step. `status` is what happened to it last; `failed` and `cancelled` count its runs.
+
+    A run that is opened again counts no longer. One that ended well counts as failed if its arcs could not
+    be followed.
+    """
+
+    status: StepStatus
     runs: int = 0
+    failed: int = 0
+    cancelled: int = 0
+
+    @property
+    def worst(self) -> StepStatus:
+        """How the worst of its runs ended, whatever is under way."""
+        if self.failed:
+            return "failed"
+        if self.cancelled:
+            return "cancelled"
+        return "completed" if self.runs else self.status
 
 
 class Occupancy(Struct):
@@ -126,6 +146,16 @@ class ExecutionState(Struct):
     def claimed_runs(self) -> Iterator[RunState]:
         """The runs that a worker owns now."""
         return (run for run in self.runs.values() if run.phase == "claimed")
+
+    def step_statuses(self) -> dict[str, StepStatus]:
+        """How each step stands: what is under way counts first, then the worst of its runs."""
+        statuses = {name: summary.worst for name, summary in self.summaries.items()}
+        for name in self.parked:
+            statuses[self.step_of(self.tokens[name]).name] = "waiting"
+        busy = [run for run in self.runs.values() if run.phase != "ended"]
+        for run in sorted(busy, key=lambda run: run.phase != "suspended"):  # running wins over waiting
+            statuses[run.step.name] = "waiting" if run.phase == "suspended" else "running"
+        return statuses
 
     def can_reach(self, number: int) -> bool:
         """Whether a token or run elsewhere may still bring a token to this step's join."""

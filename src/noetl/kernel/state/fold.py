@@ -236,6 +236,8 @@ def _add_unhandled_failure(state: ExecutionState, run: RunState, error: ErrorInf
         details=details,
     )
     state.failures.append(UnhandledFailure(run.id, located))
+    if run.error is None:
+        marking.count_failed_run(state, run)  # its arcs could not be followed
     run.unhandled = True
 
 
@@ -309,6 +311,7 @@ def _fold_execution_retried(state: ExecutionState, body: of.ExecutionRetried, ev
     for name in body.runs:
         run = state.failed_runs.pop(name)
         run.unhandled = False
+        marking.count_failed_run(state, run, -1)
         if run.deadline is not None:
             run.deadline += event.ts - run.began_at
             run.began_at = event.ts

@@ -215,6 +215,7 @@ def summarise_run(state: ExecutionState, run: RunState) -> None:
         summary.status = "completed"
     else:
         summary.status = "cancelled" if error.kind == "cancelled" else "failed"
+        count_failed_run(state, run)
     if run.step.keeps_result:
         state.outcomes[name] = {
             "status": summary.status,
@@ -224,6 +225,15 @@ def summarise_run(state: ExecutionState, run: RunState) -> None:
     if state.watchers:
         for token in watching_tokens(state.watchers, "steps", (name,)):
             state.agenda.add(AdmitToken(token))
+
+
+def count_failed_run(state: ExecutionState, run: RunState, number: int = 1) -> None:
+    """So many more runs of its step ended as this one did, which is not well."""
+    summary = state.summaries[run.step.name]
+    if run.error is not None and run.error.kind == "cancelled":
+        summary.cancelled += number
+    else:
+        summary.failed += number
 
 
 def drop_run(state: ExecutionState, run: RunState) -> None:

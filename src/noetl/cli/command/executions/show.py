@@ -20,6 +20,7 @@ from noetl.cli.timestamps import iso_time, local_time, now_micros
 from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source
 from noetl.engine.history.read import History, read_history
 from noetl.kernel.explain.explainer import Explanation, explain
+from noetl.kernel.state.execution_state import StepSummary
 from noetl.model.reference import unescape
 from noetl.ports.store import ExecutionQuery, ExecutionRecord, Store
 from noetl.settings import Configuration
@@ -107,8 +108,8 @@ def _text_lines(details: ExecutionDetails, configuration: Configuration) -> list
     report = ExecutionReport(state, follow_up, details.source, attempts, last_ts, paint, status)
     parts = [report.ending(), *_fact_lines(details)]
     steps = [
-        (console.visible(name), summary.status, str(summary.runs))
-        for name, summary in state.summaries.items()
+        (console.visible(name), status, _runs_text(state.summaries[name]))
+        for name, status in state.step_statuses().items()
     ]
     if steps:
         parts += ["", console.table_text(("STEP", "STATUS", "RUNS"), steps).rstrip()]
@@ -124,6 +125,15 @@ def _text_lines(details: ExecutionDetails, configuration: Configuration) -> list
             ]
     parts += command_lines(next_commands(state, details.owner, follow_up))
     return parts
+
+
+def _runs_text(summary: StepSummary) -> str:
+    counts = [
+        f"{number} {word}"
+        for number, word in ((summary.failed, "failed"), (summary.cancelled, "cancelled"))
+        if number and summary.runs > 1
+    ]
+    return f"{summary.runs} ({', '.join(counts)})" if counts else str(summary.runs)
 
 
 def _playbook_file(details: ExecutionDetails) -> str:
