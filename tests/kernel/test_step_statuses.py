@@ -123,3 +123,18 @@ def test_a_snapshot_remembers_what_failed() -> None:
     driver = Driver(AGAIN, {"poll": [Fault("sql"), 1]}).run()
     copy = load_state(driver.plan, json.loads(json.dumps(dump_state(driver.state))))
     assert copy.step_statuses() == driver.state.step_statuses()
+
+
+def test_a_token_that_waits_at_the_gate_of_a_step_that_has_run_makes_it_wait() -> None:
+    text = """\
+workflow:
+  - step: start
+    next: {spec: {mode: inclusive}, arcs: [{step: gate, args: {n: 0}}, {step: gate, args: {n: 1}}, {step: hold}]}
+  - step: gate
+    spec: {policy: {admit: {rules: [{when: "{{ args.n == 0 }}", then: {allow: true}}]}}}
+    tool: {name: pass, kind: noop}
+  - step: hold
+    tool: {name: hold, kind: wait, signal: go}
+"""
+    driver = Driver(text).run()
+    assert statuses(driver) == {"start": "completed", "gate": "waiting", "hold": "waiting"}
