@@ -48,6 +48,7 @@ def test_the_json_of_a_completed_execution() -> None:
         "duration_ms": 1500,
         "discarded": [],
         "steps": {"start": {"status": "completed", "runs": 1}, "end": {"status": "completed", "runs": 1}},
+        "forked_from": None,
     }
 
 

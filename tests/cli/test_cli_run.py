@@ -46,6 +46,7 @@ def test_json_is_one_document_and_quiet_is_silent(folder: Path) -> None:
         "duration_ms",
         "discarded",
         "steps",
+        "forked_from",
     }
     assert "step start done" in loud.err
     assert quiet.err == ""

@@ -68,6 +68,7 @@ def test_the_newest_come_first_with_what_is_known(
         "duration_ms": 0,
         "labels": {"team": "data"},
         "parent": None,
+        "forked_from": None,
         "events": greeted["events"],
         "owner": None,
     }
@@ -206,3 +207,59 @@ def test_an_execution_that_was_retried_meanwhile_stays(recorded: RecordedExecuti
         return await delete_execution(recorded.home, store, FileResults(recorded.home.results), record)
 
     assert recorded.with_store(prune) is False
+
+
+def test_a_fork_began_when_it_was_made_and_names_its_origin(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
+    original = recorded.run(GREET, GREETED)
+    at = recorded.with_store(lambda store: append_end_after(store, original, 5))
+    fork = noetl("executions", "fork", original, "--at", "5", "--no-run", "-o", "json").json["execution_id"]
+    listed = noetl("executions", "list", "--since", "1m", "-o", "json").json["executions"]
+    assert [(record["execution_id"], record["forked_from"]) for record in listed] == [(fork, original)]
+    assert listed[0]["started_at"] > datetime(2024, 1, 1, tzinfo=UTC).isoformat()
+    assert listed[0]["duration_ms"] < 60_000
+    document = noetl("executions", "show", fork, "-o", "json").json
+    assert (document["forked_from"], document["started_at"]) == (original, listed[0]["started_at"])
+    assert document["duration_ms"] < 60_000
+    assert f"  fork of   {original}, event {at}\n" in noetl("executions", "show", fork).out
+    assert noetl("executions", "show", original, "-o", "json").json["forked_from"] is None
+    last = len(noetl("executions", "events", fork, "-o", "json").json["events"])
+    again = noetl("executions", "fork", fork, "--at", str(last), "--no-run", "-o", "json").json[
+        "execution_id"
+    ]
+    assert noetl("executions", "show", again, "-o", "json").json["forked_from"] == fork
+    assert noetl("store", "check").code == 0
+
+
+async def append_end_after(store: Store, execution_id: str, seq: int) -> int:
+    return next(row.seq for row in await store.read(execution_id) if row.seq >= seq and row.last)
+
+
+def test_the_fork_of_a_child_is_nobodys_child(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
+    parent = recorded.run(GREET, GREETED)
+    child = recorded.run(BREAK, BROKEN, parent=ParentTask(execution_id=parent, task_run_id="r5/0/say/1/1"))
+    fork = noetl("executions", "fork", child, "--at", "5", "--no-run", "-o", "json").json["execution_id"]
+    document = noetl("executions", "show", "latest", "-o", "json").json
+    assert (document["execution_id"], document["parent"], document["forked_from"]) == (fork, None, child)
+    children = noetl("executions", "show", parent, "-o", "json").json["children"]
+    assert [record["execution_id"] for record in children] == [child]
+    assert noetl("store", "check").code == 0
+
+
+WAITED = """\
+- step: start
+  tool: {name: a, kind: noop}
+  next: {arcs: [{step: nap}]}
+- step: nap
+  tool: {name: b, kind: wait, seconds: 0.1}
+"""
+
+
+def test_a_fork_of_something_old_is_not_too_late_for_its_timeout(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
+    original = recorded.run("executor: {spec: {timeout: 3600}}\nworkflow:\n" + WAITED)
+    fork = noetl("executions", "fork", original, "--at", "5", "-o", "json").json
+    assert (fork["status"], fork["forked_from"]) == ("completed", original)
+    assert noetl("executions", "verify", fork["execution_id"]).code == 0

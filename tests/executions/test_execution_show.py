@@ -19,6 +19,7 @@ from tests.kernel.driver import Fault
 
 RUN_KEYS = {
     "execution_id", "playbook", "version", "status", "result", "ctx", "error", "duration_ms", "discarded", "steps",
+    "forked_from",
 }  # fmt: skip
 
 

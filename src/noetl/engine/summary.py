@@ -24,7 +24,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     """An execution as it stands, or ended: what `noetl run -o json` prints.
 
     `error` is `{step, task, attempt, kind, message}` of the first unhandled failure; `duration_ms` is from
-    the request's first event to the last.
+    the request's first event to the last; of a fork, since it was made. `forked_from` is what it copied.
     """
 
     execution_id: str
@@ -37,6 +37,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     duration_ms: int
     discarded: list[dict[str, str]]
     steps: dict[str, dict[str, Any]]
+    forked_from: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -66,6 +67,7 @@ def execution_of(state: ExecutionState, *, last: int = 0) -> Execution:
             name: {"status": status, "runs": state.summaries[name].runs}
             for name, status in state.step_statuses().items()
         },
+        forked_from=state.fork.source if state.fork is not None else None,
     )
 
 
@@ -77,8 +79,8 @@ def first_failure(state: ExecutionState) -> ErrorInfo | None:
 
 
 def elapsed_micros(state: ExecutionState, last: int = 0) -> int:
-    """Microseconds from the request's first event to the last."""
-    return max((state.ended_at or last or state.started_at) - state.started_at, 0)
+    """Microseconds from the request's first event to the last; of a fork, since it was made."""
+    return max((state.ended_at or last) - state.began_at, 0)
 
 
 def _error_json(error: ErrorInfo | None) -> dict[str, Any] | None:

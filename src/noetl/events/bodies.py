@@ -329,6 +329,8 @@ class ExecutionForked(Body):
     """Where that document was read."""
     workload: dict[str, Any] | None = None
     """The workload from here on, if it is another one."""
+    shift: int = 0
+    """Microseconds since the last event that was copied: deadlines and waits are so much later here."""
 
 
 EventBody: TypeAlias = (

@@ -116,6 +116,8 @@ class Fork(Struct, frozen=True):
     file: str = ""
     workload: dict[str, Any] = {}
     """Laid over the workload so far."""
+    shift: int = 0
+    """Microseconds since the last event of the history so far."""
 
 
 Command: TypeAlias = (

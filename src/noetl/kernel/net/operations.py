@@ -135,6 +135,7 @@ def decide_fork(state: ExecutionState, command: Fork) -> list[EventBody]:
         hash=command.hash,
         file=command.file,
         workload=workload,
+        shift=command.shift,
     )
     patches = _escape_patches(command.patches)
     return [forked, CtxPatched(patches=patches, by=command.by)] if patches else [forked]

@@ -79,6 +79,14 @@ class UnhandledFailure(Struct, frozen=True):
     error: ErrorInfo
 
 
+class ForkPoint(Struct, frozen=True):
+    """What an execution is a copy of: the other one, its last event that was copied, and when that was."""
+
+    source: str
+    seq: int
+    ts: int
+
+
 class ExecutionState(Struct):
     """Changed by `evolve` alone.
 
@@ -97,6 +105,7 @@ class ExecutionState(Struct):
     timed_from: int = 0
     forked_at: int = 0
     """The number of the last event that made it a fork."""
+    fork: ForkPoint | None = None
     ctx: Variables = field(default_factory=Variables)
     agenda: Agenda = field(default_factory=Agenda)
     tokens: dict[str, Token] = {}
@@ -139,6 +148,11 @@ class ExecutionState(Struct):
     @property
     def over(self) -> bool:
         return self.status in ("completed", "failed", "cancelled")
+
+    @property
+    def began_at(self) -> int:
+        """When it began itself: what a fork copied happened to another one."""
+        return self.fork.ts if self.fork is not None else self.started_at
 
     def step_of(self, token: Token) -> StepPlan:
         return self.plan.by_number[token.step]

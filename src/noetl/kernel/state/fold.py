@@ -9,7 +9,7 @@ from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.state import marking, run_fold
 from noetl.kernel.state.agenda import AdmitToken, DeliverSignal, RouteRun
-from noetl.kernel.state.execution_state import ExecutionState, UnhandledFailure
+from noetl.kernel.state.execution_state import ExecutionState, ForkPoint, UnhandledFailure
 from noetl.kernel.state.run_fold import RUN_FOLDS, RunEnd
 from noetl.kernel.state.run_state import RunState, reducer_of
 from noetl.kernel.state.variables import Variables
@@ -330,12 +330,27 @@ def _fold_execution_retried(state: ExecutionState, body: of.ExecutionRetried, ev
 
 def _fold_execution_forked(state: ExecutionState, body: of.ExecutionForked, event: Event) -> None:
     state.forked_at = event.seq
+    state.fork = ForkPoint(body.source, body.at, event.ts)
     if body.workload is not None:
         state.inputs.workload = body.workload
+    if body.shift:
+        _shift_clocks(state, body.shift)
     for run in state.runs.values():
         if run.phase in ("claimed", "suspended"):
             run_fold.fork_run(run)
             _offer(state, run)
+
+
+def _shift_clocks(state: ExecutionState, shift: int) -> None:
+    """What has a time has as much of it left as it had when the copy was cut off."""
+    state.timed_from += shift
+    if state.deadline is not None:
+        state.deadline += shift
+    for token in state.tokens.values():
+        if token.deadline is not None:
+            token.deadline += shift
+    for run in (*state.runs.values(), *state.failed_runs.values()):
+        run_fold.shift_run(run, shift)
 
 
 _FOLDS: dict[type[EventBody], Callable[[ExecutionState, Any, Event], None]] = {

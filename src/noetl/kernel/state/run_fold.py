@@ -5,6 +5,8 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any, TypeAlias, assert_never
 
+from msgspec.structs import replace
+
 from noetl.events import bodies as of
 from noetl.events.bodies import Patch
 from noetl.kernel.errors import WrongSequence
@@ -50,6 +52,19 @@ def fork_run(run: RunState) -> None:
         frame.losses = 0
     run.fence = 0
     run.phase = "suspended" if run.stalled else "ready"
+
+
+def shift_run(run: RunState, shift: int) -> None:
+    """All that the run has a time for comes so much later."""
+    run.began_at += shift
+    if run.deadline is not None:
+        run.deadline += shift
+    for frame in run.frames.values():
+        frame.began_at += shift if frame.began_at else 0
+        if frame.retry_at is not None:
+            frame.retry_at += shift
+        if frame.suspension is not None and frame.suspension.until is not None:
+            frame.suspension = replace(frame.suspension, until=frame.suspension.until + shift)
 
 
 def open_frame(run: RunState, index: int) -> Frame:

@@ -139,6 +139,7 @@ def _infer_fork(body: ExecutionForked, tail: Sequence[Event]) -> Fork:
         hash=body.hash,
         file=body.file,
         workload=body.workload or {},
+        shift=body.shift,
     )
     match tail[1:2]:
         case [Event(ts=ts, body=CtxPatched(patches=patches, by=by))] if ts == tail[0].ts and by == body.by:

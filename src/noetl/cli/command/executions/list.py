@@ -104,13 +104,14 @@ def record_json(record: ExecutionRecord, owner: ExecutionOwner | None) -> dict[s
         "duration_ms": record_duration(record) // 1_000,
         "labels": record.labels,
         "parent": record.parent or None,
+        "forked_from": record.forked_from or None,
         "events": record.version,
         "owner": owner.pid if owner else None,
     }
 
 
 def record_duration(record: ExecutionRecord) -> int:
-    """Microseconds from the first event to the last."""
+    """Microseconds from its beginning to the last event."""
     return max(0, (record.ended_at or record.updated_at) - record.started_at)
 
 

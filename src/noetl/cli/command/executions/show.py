@@ -144,15 +144,16 @@ def _playbook_file(details: ExecutionDetails) -> str:
 
 def _fact_lines(details: ExecutionDetails) -> list[str]:
     history, record = details.history, details.history.record
-    request = history.request
+    request, state = history.request, history.state
     facts = {
         "started": local_time(record.started_at),
-        "ended": local_time(history.state.ended_at) if history.state.over else "",
+        "ended": local_time(state.ended_at) if state.over else "",
         "cancel": cancel_text(details.explanation),
         "events": str(len(history.events)),
         "version": request.version,
         "file": _playbook_file(details),
         "labels": " ".join(f"{key}={value}" for key, value in record.labels.items()),
+        "fork of": f"{state.fork.source}, event {state.fork.seq}" if state.fork is not None else "",
         "parent": record.parent,
         "owner": f"process {details.owner.pid}" if details.owner else "",
     }
