@@ -7,13 +7,11 @@ import msgspec
 from msgspec import Struct
 
 from noetl.cli.console import Paint, plain_paint, visible
-from noetl.cli.problem_text import excerpt_lines
 from noetl.cli.report.failed_attempts import FailedAttempts
 from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.report.format import cut_lines, duration_text, pluralize, yaml_lines
 from noetl.cli.report.next_commands import command_lines
 from noetl.dsl.document.playbook import Position
-from noetl.dsl.document.source import SourceLines
 from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.summary import elapsed_micros, execution_of, first_failure
 from noetl.kernel.state.execution_state import ExecutionState
@@ -111,6 +109,10 @@ class ExecutionReport(Struct, frozen=True):
         position = self._position(str(error.details.get("step")), str(error.details.get("task")))
         if position is None or self.source is None:
             return []
+        # Only a failure needs what reads documents, and that is slow to import.
+        from noetl.cli.problem_text import excerpt_lines
+        from noetl.dsl.document.source import SourceLines
+
         name = f"{visible(self.source.name)}:{position.line}:{position.column}"
         lines = list(SourceLines(self.source.text))
         excerpt = excerpt_lines(lines, position.line, position.column, self.paint)
