@@ -15,7 +15,7 @@ from noetl.stores.results.file_backend import FileResults
 from tests.cli.command_line import CompletedCommand, run
 from tests.executions.execution_playbooks import BREAK, BROKEN, GREET, GREETED, HOLD
 from tests.executions.in_process_command import InProcessCommand
-from tests.executions.recorded_executions import RecordedExecutions
+from tests.executions.recorded_executions import FIRST, RecordedExecutions
 
 
 def ids(ran: CompletedCommand) -> list[str]:
@@ -263,3 +263,28 @@ def test_a_fork_of_something_old_is_not_too_late_for_its_timeout(
     fork = noetl("executions", "fork", original, "--at", "5", "-o", "json").json
     assert (fork["status"], fork["forked_from"]) == ("completed", original)
     assert noetl("executions", "verify", fork["execution_id"]).code == 0
+
+
+def test_interrupted_is_a_status_to_ask_for(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
+    for number in range(6):
+        if number % 2:
+            recorded.run(GREET, GREETED)
+        else:
+            recorded.run(HOLD)
+    words = ("executions", "list", "--status", "interrupted", "-o", "json")
+    assert ids(noetl(*words)) == ["5", "3", "1"]
+    assert noetl(*words[:-2]).out.count("interrupted") == 3
+    assert ids(noetl(*words, "--status", "completed")) == ["6", "5", "4", "3", "2", "1"]
+    ownership = Owners(recorded.home.owners).acquire(f"{FIRST}3")
+    assert ownership is not None
+    with ownership:
+        folder = recorded.home.folder.parent
+        first = run(*words, "--limit", "1", cwd=folder)
+        assert ids(first) == ["5"]
+        rest = run(*words, "--limit", "1", "--cursor", first.json["next"], cwd=folder)
+        assert (ids(rest), rest.json["next"]) == (["1"], None)
+        assert ids(run("executions", "list", "--status", "running", "-o", "json", cwd=folder)) == [
+            "5",
+            "3",
+            "1",
+        ]

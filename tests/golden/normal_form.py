@@ -11,7 +11,11 @@ from noetl.kernel.state.ordered_set import OrderedSet
 from noetl.kernel.state.run_state import ExecutionInputs
 from noetl.kernel.state.variables import Variables
 
-_YOUNGER = {"StepSummary": {"failed", "cancelled"}, "ExecutionState": {"fork"}}
+_YOUNGER = {
+    "StepSummary": {"failed", "cancelled", "worked"},
+    "ExecutionState": {"fork", "last_ts"},
+    "RunState": {"since", "worked"},
+}
 """Fields that follow from the events and that the releases which recorded did not know."""
 
 

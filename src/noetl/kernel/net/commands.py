@@ -52,6 +52,7 @@ class LeaseLost(Struct, frozen=True):
 
     run: str
     fence: int
+    reason: Literal["expired", "released"] = "expired"
 
 
 class Cancel(Struct, frozen=True):

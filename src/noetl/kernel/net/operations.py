@@ -64,7 +64,7 @@ def decide_lease_lost(state: ExecutionState, command: LeaseLost) -> list[EventBo
     run = state.runs.get(command.run)
     if run is None or run.phase != "claimed" or run.fence != command.fence:
         return []
-    expired = LeaseExpired(run=run.id, fence=run.fence)
+    expired = LeaseExpired(run=run.id, fence=run.fence, reason=command.reason)
     return [expired, cancel_run(run, source="server")] if state.stopping else [expired]
 
 

@@ -53,6 +53,8 @@ class StepSummary(Struct):
     runs: int = 0
     failed: int = 0
     cancelled: int = 0
+    worked: int = 0
+    """Microseconds that its runs were worked on; of those under way, up to where they last stopped."""
 
     @property
     def worst(self) -> StepStatus:
@@ -101,6 +103,8 @@ class ExecutionState(Struct):
     paused: bool = False
     started_at: int = 0
     ended_at: int = 0
+    last_ts: int = 0
+    """The time of the last event."""
     deadline: int | None = None
     timed_from: int = 0
     forked_at: int = 0
@@ -170,6 +174,14 @@ class ExecutionState(Struct):
         for run in sorted(busy, key=lambda run: run.phase != "suspended"):  # running wins over waiting
             statuses[run.step.name] = "waiting" if run.phase == "suspended" else "running"
         return statuses
+
+    def step_times(self, now: int = 0) -> dict[str, int]:
+        """Microseconds that each step was worked on, until `now` where it still is."""
+        times = {name: summary.worked for name, summary in self.summaries.items()}
+        for run in self.runs.values():
+            if run.since:
+                times[run.step.name] += max((now or self.last_ts) - run.since, 0)
+        return times
 
     def can_reach(self, number: int) -> bool:
         """Whether a token or run elsewhere may still bring a token to this step's join."""

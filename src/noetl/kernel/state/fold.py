@@ -23,6 +23,7 @@ def evolve(state: ExecutionState, event: Event) -> None:
         raise WrongSequence(f"event {event.seq} cannot follow event {state.version}")
     state.version = event.seq
     _FOLDS[type(event.body)](state, event.body, event)
+    state.last_ts = event.ts
 
 
 def require_run(state: ExecutionState, run: str) -> RunState:
@@ -81,12 +82,15 @@ def _fold_token_claimed(state: ExecutionState, body: of.TokenClaimed, event: Eve
         raise WrongSequence(f"{run.id} is {run.phase} and cannot be claimed")
     state.ready.discard(run.id)
     run_fold.claim_run(run, event.seq)
+    run.since = run.since or event.ts
 
 
-def _fold_lease_expired(state: ExecutionState, body: of.LeaseExpired, _: Event) -> None:
+def _fold_lease_expired(state: ExecutionState, body: of.LeaseExpired, event: Event) -> None:
     run = require_run(state, body.run)
     if run.fence != body.fence:
         raise WrongSequence(f"{run.id} is not owned under fence {body.fence}")
+    # That an owner is gone may be noticed much later: it worked until the last event before.
+    marking.stop_clock(state, run, event.ts if body.reason == "released" else state.last_ts)
     run_fold.release_run(run)
     _offer(state, run)
 
@@ -116,6 +120,8 @@ def _fold_task_processed(state: ExecutionState, body: of.TaskProcessed, event: E
 
 def _fold_run_suspended(state: ExecutionState, body: of.RunSuspended, event: Event) -> None:
     _fold_run_event(state, body, event)
+    if body.reason == "pause":
+        marking.stop_clock(state, state.runs[body.run], event.ts)
     if body.signal:
         state.listeners.setdefault(body.signal, []).append(f"{body.run}/{body.iteration}")
         _match_signal(state, body.signal)
@@ -175,6 +181,7 @@ def _end_run(state: ExecutionState, run: RunState, body: RunEnd, event: Event) -
     run.fence = 0
     run.reported += 1
     run.ended_by, run.ended_seq, run.ended_at = body.source, event.seq, event.ts
+    marking.stop_clock(state, run, event.ts)
     state.open_runs -= 1
     state.ready.discard(run.id)
     routing = RouteRun(run.id)
@@ -336,6 +343,8 @@ def _fold_execution_forked(state: ExecutionState, body: of.ExecutionForked, even
     if body.shift:
         _shift_clocks(state, body.shift)
     for run in state.runs.values():
+        if run.phase == "claimed":
+            marking.stop_clock(state, run, state.last_ts)
         if run.phase in ("claimed", "suspended"):
             run_fold.fork_run(run)
             _offer(state, run)

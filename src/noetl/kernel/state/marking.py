@@ -236,6 +236,15 @@ def count_failed_run(state: ExecutionState, run: RunState, number: int = 1) -> N
         summary.failed += number
 
 
+def stop_clock(state: ExecutionState, run: RunState, ts: int) -> None:
+    """From here on nobody works on the run."""
+    if run.since:
+        worked = max(ts - run.since, 0)
+        run.since = 0
+        run.worked += worked
+        state.summaries[run.step.name].worked += worked
+
+
 def drop_run(state: ExecutionState, run: RunState) -> None:
     """The run is routed: nothing of it is left in the net. One that failed unhandled can be retried."""
     del state.runs[run.id]

@@ -57,6 +57,7 @@ def fork_run(run: RunState) -> None:
 def shift_run(run: RunState, shift: int) -> None:
     """All that the run has a time for comes so much later."""
     run.began_at += shift
+    run.since += shift if run.since else 0
     if run.deadline is not None:
         run.deadline += shift
     for frame in run.frames.values():

@@ -64,7 +64,7 @@ def infer_commands(state: ExecutionState, tail: Sequence[Event]) -> Iterator[Com
         case TokenClaimed():
             yield Claim(body.run, body.worker)
         case LeaseExpired():
-            yield LeaseLost(body.run, body.fence)
+            yield LeaseLost(body.run, body.fence, body.reason)
         case ExecutionPaused():
             yield Pause(body.by)
         case ExecutionResumed():

@@ -9,6 +9,7 @@ import msgspec
 from noetl.cli import console, options
 from noetl.cli.command.executions.follow_events import follow_events
 from noetl.cli.store_access import with_store
+from noetl.cli.timestamps import local_time, parse_iso
 from noetl.engine.history.lookup import find_execution
 from noetl.engine.task_log import LogLine, TaskLog
 from noetl.ports.store import Store
@@ -85,5 +86,5 @@ def _text(line: LogLine, paint: console.Paint) -> str:
         origin += f"[{line.iteration}]"
     if line.attempt > 1:
         origin += f"#{line.attempt}"
-    head = paint("faint", f"{line.ts}  {console.visible(origin)}".rstrip())
+    head = paint("faint", f"{local_time(parse_iso(line.ts))}  {console.visible(origin)}".rstrip())
     return f"{head}  {console.visible(line.text)}"

@@ -12,7 +12,7 @@ from noetl.cli.report.execution_report import MOST_LINES, ExecutionReport, execu
 from noetl.cli.report.explanation import cancel_text, discarded_lines, run_lines, section_lines, wait_lines
 from noetl.cli.report.failed_attempts import FailedAttempts
 from noetl.cli.report.follow_up import FollowUp
-from noetl.cli.report.format import cut_lines, yaml_lines
+from noetl.cli.report.format import cut_lines, duration_text, yaml_lines
 from noetl.cli.report.next_commands import command_lines, next_commands
 from noetl.cli.report.state_json import marking_json
 from noetl.cli.store_access import with_store
@@ -75,8 +75,11 @@ def _json(details: ExecutionDetails) -> dict[str, Any]:
     history, record = details.history, details.history.record
     request = history.request
     state = history.state
+    document = execution_json(state, version=request.version or None, last_ts=history.events[-1].ts)
+    for step, micros in state.step_times(_last_ts(details)).items():
+        document["steps"][step]["duration_ms"] = micros // 1_000
     return {
-        **execution_json(state, version=request.version or None, last_ts=history.events[-1].ts),
+        **document,
         "started_at": iso_time(record.started_at),
         "ended_at": iso_time(state.ended_at) if state.over else None,
         "events": len(history.events),
@@ -103,16 +106,17 @@ def _text_lines(details: ExecutionDetails, configuration: Configuration) -> list
     attempts = FailedAttempts()
     attempts.observe(state.execution_id, history.events)
     paint = console.stdout_paint(color=configuration.settings.color)
-    last_ts = now_micros() if details.owner else history.events[-1].ts
+    last_ts = _last_ts(details)
     status = "" if state.over else status_text(history.record, details.owner)
     report = ExecutionReport(state, follow_up, details.source, attempts, last_ts, paint, status)
     parts = [report.ending(), *_fact_lines(details)]
+    times = state.step_times(last_ts)
     steps = [
-        (console.visible(name), status, _runs_text(state.summaries[name]))
+        (console.visible(name), status, _runs_text(state.summaries[name]), duration_text(times[name]))
         for name, status in state.step_statuses().items()
     ]
     if steps:
-        parts += ["", console.table_text(("STEP", "STATUS", "RUNS"), steps).rstrip()]
+        parts += ["", console.table_text(("STEP", "STATUS", "RUNS", "TIME"), steps).rstrip()]
     parts += section_lines("what happened", run_lines(details.explanation))
     parts += section_lines("discarded", discarded_lines(details.explanation))
     parts += section_lines("waiting", wait_lines(details.explanation))
@@ -125,6 +129,11 @@ def _text_lines(details: ExecutionDetails, configuration: Configuration) -> list
             ]
     parts += command_lines(next_commands(state, details.owner, follow_up))
     return parts
+
+
+def _last_ts(details: ExecutionDetails) -> int:
+    """Until when its time counts: now while somebody runs it."""
+    return now_micros() if details.owner else details.history.events[-1].ts
 
 
 def _runs_text(summary: StepSummary) -> str:
