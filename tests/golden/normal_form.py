@@ -12,7 +12,7 @@ from noetl.kernel.state.run_state import ExecutionInputs
 from noetl.kernel.state.variables import Variables
 
 _YOUNGER = {
-    "StepSummary": {"failed", "cancelled", "worked"},
+    "StepSummary": {"failed", "cancelled", "failed_after", "cancelled_after", "worked"},
     "ExecutionState": {"fork", "last_ts"},
     "RunState": {"since", "worked"},
 }

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from noetl.kernel.net.commands import Cancel, Pause, Retry
+from noetl.kernel.net.commands import Cancel, Pause, Retry, TimerFired
+from noetl.kernel.pipeline.policy import SECOND
 from noetl.kernel.state.replay import dump_state, load_state
 from tests.kernel.driver import Driver, Fault
 
@@ -138,3 +139,37 @@ workflow:
 """
     driver = Driver(text).run()
     assert statuses(driver) == {"start": "completed", "gate": "waiting", "hold": "waiting"}
+
+
+def test_what_a_retry_took_the_place_of_counts_no_longer() -> None:
+    text = """\
+workflow:
+  - step: start
+    tool: {name: a, kind: noop}
+    next: {arcs: [{step: after}]}
+  - step: after
+    tool: {name: b, kind: noop}
+"""
+    driver = Driver(text, {"a": [Fault("sql"), 1], "b": [Fault("sql"), 2]}).run()
+    assert statuses(driver) == {"start": "failed", "after": "failed"}
+    driver.submit(Retry("me"))
+    driver.run()
+    assert driver.state.status == "completed"
+    assert statuses(driver) == {"start": "completed", "after": "completed"}
+
+
+def test_what_a_limit_cut_short_counts_by_how_it_ends_after_a_retry() -> None:
+    text = "executor: {spec: {timeout: 10}}\n" + TWO_RUNS
+    driver = Driver(text).start()
+    first, _ = list(driver.state.ready)
+    driver.work(driver.claim(first))
+    driver.now += 11 * SECOND
+    driver.submit(TimerFired())
+    assert (driver.state.status, statuses(driver)["work"]) == ("failed", "cancelled")
+    driver.submit(Retry("me"))
+    driver.run()
+    assert (driver.state.status, statuses(driver)) == (
+        "completed",
+        {"start": "completed", "work": "completed"},
+    )
+    assert driver.state.summaries["work"].failed == driver.state.summaries["work"].cancelled == 0

@@ -15,19 +15,22 @@ from noetl.dsl.document.playbook import Position
 from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.summary import elapsed_micros, execution_of, first_failure
 from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.held_back import waiting_steps
 from noetl.model.outcome import ErrorInfo
-from noetl.model.reference import unescape
+from noetl.model.secret import printable_value
 
 MOST_LINES = 40
 """Of a result, on a terminal."""
 _MOST_INPUT = 20
 _MOST_DISCARDED = 10
+_MOST_WAITING = 10
 
 _DISCARDED = {
     "denied": "its admission denied it",
     "parked": "it was not admitted before the end",
     "remainder": "too few tokens came to its join",
     "cancelled": "the execution was cancelled",
+    "retried": "a retry took the place of what had brought it",
 }
 
 
@@ -53,7 +56,7 @@ class ExecutionReport(Struct, frozen=True):
         """The result as YAML, of no more than `most` lines; empty if there is none."""
         if self.state.result is None:
             return ""
-        lines = list(yaml_lines(unescape(self.state.result)))
+        lines = list(yaml_lines(printable_value(self.state.result)))
         if most is not None and len(lines) > most:
             command = self.follow_up.executions_command("result", self.state.execution_id)
             lines = [*cut_lines(lines, most), f"all of it: {command}"]
@@ -76,7 +79,7 @@ class ExecutionReport(Struct, frozen=True):
         """What is said at the end: how it ended, what was discarded, and for a failure everything known."""
         parts = [*self.warnings(), self._headline()]
         if self.state.status == "failed":
-            parts += [*self._failure_lines(), *self._next_commands()]
+            parts += [*self._failure_lines(), *self._waiting_lines(), *self._next_commands()]
         return "\n".join(parts)
 
     def _headline(self) -> str:
@@ -104,6 +107,14 @@ class ExecutionReport(Struct, frozen=True):
         lines = [f"  {', '.join(where)}: {error.kind}" if where else f"  {error.kind}"]
         lines += [f"    {visible(line)}" for line in error.message.rstrip().split("\n")]
         return [*lines, *self._excerpt(error), *self._attempt_lines(error)]
+
+    def _waiting_lines(self) -> list[str]:
+        """What a retry goes on with, beside what failed."""
+        lines = [
+            f"  step `{visible(waiting['step'])}` waits for a retry: {visible(waiting['reason'])}"
+            for waiting in waiting_steps(self.state)
+        ]
+        return ["", *cut_lines(lines, _MOST_WAITING, width=1_000)] if lines else []
 
     def _excerpt(self, error: ErrorInfo) -> list[str]:
         position = self._position(str(error.details.get("step")), str(error.details.get("task")))
@@ -155,7 +166,7 @@ class ExecutionReport(Struct, frozen=True):
     def _next_commands(self) -> list[str]:
         execution_id = self.state.execution_id
         commands = [(self.follow_up.executions_command("show", execution_id), "what happened")]
-        if self.state.failures:
+        if self.state.retriable:
             retry = self.follow_up.executions_command("retry", execution_id)
             commands.insert(0, (retry, "goes on from what failed"))
         return command_lines(commands)

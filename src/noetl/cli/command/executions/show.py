@@ -21,7 +21,7 @@ from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source
 from noetl.engine.history.read import History, read_history
 from noetl.kernel.explain.explainer import Explanation, explain
 from noetl.kernel.state.execution_state import StepSummary
-from noetl.model.reference import unescape
+from noetl.model.secret import printable_value
 from noetl.ports.store import ExecutionQuery, ExecutionRecord, Store
 from noetl.settings import Configuration
 from noetl.stores.home_folder import Home
@@ -95,8 +95,13 @@ def _json(details: ExecutionDetails) -> dict[str, Any]:
         "owner": details.owner.pid if details.owner else None,
         "workload": state.inputs.workload,
         "marking": marking_json(state),
-        "explanation": msgspec.to_builtins(details.explanation),
+        "explanation": printable_value(_json_value(details.explanation)),
     }
+
+
+def _json_value(explanation: Explanation) -> Any:
+    # Not by `to_builtins`, which leaves tuples: nobody looks for secrets in these.
+    return msgspec.json.decode(msgspec.json.encode(explanation))
 
 
 def _text_lines(details: ExecutionDetails, configuration: Configuration) -> list[str]:
@@ -120,7 +125,10 @@ def _text_lines(details: ExecutionDetails, configuration: Configuration) -> list
     parts += section_lines("what happened", run_lines(details.explanation))
     parts += section_lines("discarded", discarded_lines(details.explanation))
     parts += section_lines("waiting", wait_lines(details.explanation))
-    for title, value in (("ctx", unescape(state.ctx.values)), ("result", unescape(state.result))):
+    for title, value in (
+        ("ctx", printable_value(state.ctx.values)),
+        ("result", printable_value(state.result)),
+    ):
         if value not in (None, {}):
             parts += [
                 "",

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Timer
 from typing import Any, Protocol
@@ -12,6 +12,8 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from noetl.api import dedicate_process, open_local
+from noetl.cli import console
+from noetl.cli.command.run.load_warnings import LoadWarnings
 from noetl.cli.command_failure import CommandFailure, invalid_playbook
 from noetl.cli.current_user import current_user
 from noetl.cli.progress.display import Progress
@@ -48,10 +50,13 @@ _ELSEWHERE = "--home or --store name another place; `noetl executions list` show
 
 
 class ExecutionRequest(Protocol):
-    """What is asked of the engine. `source` is the document that comes with it, if one does."""
+    """What is asked of the engine. `source` and `workload` are what comes with it."""
 
     @property
     def source(self) -> PlaybookSource | None: ...
+
+    @property
+    def workload(self) -> Mapping[str, Any]: ...
 
     async def begin(self, local: Local, store: Store) -> str:
         """The id of the execution that runs from here on. Raises NoetlError."""
@@ -85,6 +90,7 @@ class ResumeRequest(Struct, frozen=True):
 
     name: str
     source: None = None
+    workload: dict[str, Any] = {}
 
     async def begin(self, local: Local, store: Store) -> str:
         return await local.resume((await find_execution(store, self.name)).execution_id)
@@ -96,6 +102,7 @@ class RetryRequest(Struct, frozen=True):
     name: str
     by: str = ""
     source: None = None
+    workload: dict[str, Any] = {}
 
     async def begin(self, local: Local, store: Store) -> str:
         return await local.retry((await find_execution(store, self.name)).execution_id, by=self.by)
@@ -132,7 +139,11 @@ class ForegroundEnd(Struct, frozen=True):
 
 
 def run_in_foreground(
-    request: ExecutionRequest, configuration: Configuration, progress: Progress, catalogs: Sequence[Path]
+    request: ExecutionRequest,
+    configuration: Configuration,
+    progress: Progress,
+    catalogs: Sequence[Path],
+    warnings: LoadWarnings,
 ) -> ForegroundEnd:
     """Runs until the end, or until it is interrupted. Raises CommandFailure.
 
@@ -140,7 +151,7 @@ def run_in_foreground(
     """
     dedicate_process()
     try:
-        return asyncio.run(_run(request, configuration, progress, catalogs))
+        return asyncio.run(_run(request, configuration, progress, catalogs, warnings))
     except NoetlError as error:
         raise _failure_of(error, request) or error from None
     finally:
@@ -149,9 +160,11 @@ def run_in_foreground(
 
 def record_fork(request: ForkRequest, configuration: Configuration) -> str:
     """The copy alone, which nothing runs yet; its id. Raises CommandFailure."""
+    warnings = LoadWarnings(console.say, request.workload)
 
     async def record() -> str:
-        async with open_local(configuration) as (local, store):
+        playbooks = Playbooks(allow_kinds=configuration.settings.allow_kinds, on_read=warnings.observe)
+        async with open_local(configuration, playbooks=playbooks) as (local, store):
             return await request.begin(local, store, run=False)
 
     try:
@@ -161,11 +174,15 @@ def record_fork(request: ForkRequest, configuration: Configuration) -> str:
 
 
 async def _run(
-    request: ExecutionRequest, configuration: Configuration, progress: Progress, catalogs: Sequence[Path]
+    request: ExecutionRequest,
+    configuration: Configuration,
+    progress: Progress,
+    catalogs: Sequence[Path],
+    warnings: LoadWarnings,
 ) -> ForegroundEnd:
     attempts = FailedAttempts()
     announcer = _Announcer(attempts, progress)
-    playbooks = Playbooks(catalogs, configuration.settings.allow_kinds)
+    playbooks = Playbooks(catalogs, configuration.settings.allow_kinds, on_read=warnings.observe)
     _check_before_home(request, configuration, playbooks)
     async with open_local(configuration, playbooks=playbooks, watch=announcer.watch) as (local, store):
         with _stopped_by_signals(local, progress), _redrawn(progress):
