@@ -246,6 +246,7 @@ def test_a_fork_goes_on_by_itself_from_any_event(folder: Path) -> None:
         "executions", "fork", "latest", "--at", str(at), "--ctx", '{"n": 7}', "-o", "json", cwd=folder
     )
     assert (forked.code, forked.json["result"], original["result"]) == (0, "n is 7", "n is 0")
+    assert (forked.json["forked_from"], original["forked_from"]) == (original["execution_id"], None)
     assert verb(folder, "verify", "latest")["ok"]
     too_far = run("executions", "fork", original["execution_id"], "--at", "9999", cwd=folder)
     assert (too_far.code, "has no event 9999" in too_far.err) == (2, True)

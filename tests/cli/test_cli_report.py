@@ -51,6 +51,7 @@ def test_the_json_of_a_completed_execution() -> None:
         "discarded": [],
         "waiting": [],
         "steps": {"start": {"status": "completed", "runs": 1}, "end": {"status": "completed", "runs": 1}},
+        "forked_from": None,
         "warnings": [],
     }
 

@@ -174,7 +174,15 @@ def test_what_the_server_says_itself_has_source_server(body: EventBody) -> None:
 def test_a_fork_keeps_the_source_of_its_history_in_data() -> None:
     fields = of_body(of.ExecutionForked(source="x", at=4))
     assert fields["source"] == "server"
-    assert fields["data"] == {"source": "x", "at": 4, "by": "", "hash": "", "file": "", "workload": None}
+    assert fields["data"] == {
+        "source": "x",
+        "at": 4,
+        "by": "",
+        "hash": "",
+        "file": "",
+        "workload": None,
+        "shift": 0,
+    }
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from noetl.stores.results.file_backend import FileResults
 from tests.cli.command_line import CompletedCommand, run
 from tests.executions.execution_playbooks import BREAK, BROKEN, GREET, GREETED, HOLD
 from tests.executions.in_process_command import InProcessCommand
-from tests.executions.recorded_executions import RecordedExecutions
+from tests.executions.recorded_executions import FIRST, RecordedExecutions
 
 
 def ids(ran: CompletedCommand) -> list[str]:
@@ -68,6 +68,7 @@ def test_the_newest_come_first_with_what_is_known(
         "duration_ms": 0,
         "labels": {"team": "data"},
         "parent": None,
+        "forked_from": None,
         "events": greeted["events"],
         "owner": None,
     }
@@ -220,3 +221,84 @@ def test_children_are_marked_and_can_be_left_out(
     assert (ids(roots), roots.json["next"]) == (["1"], None)
     assert ids(noetl("executions", "list", "--roots", "--status", "failed", "-o", "json")) == []
     assert noetl("executions", "show", "latest", "-o", "json").json["execution_id"] == first
+
+
+def test_a_fork_began_when_it_was_made_and_names_its_origin(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
+    original = recorded.run(GREET, GREETED)
+    at = recorded.with_store(lambda store: append_end_after(store, original, 5))
+    fork = noetl("executions", "fork", original, "--at", "5", "--no-run", "-o", "json").json["execution_id"]
+    listed = noetl("executions", "list", "--since", "1m", "-o", "json").json["executions"]
+    assert [(record["execution_id"], record["forked_from"]) for record in listed] == [(fork, original)]
+    assert listed[0]["started_at"] > datetime(2024, 1, 1, tzinfo=UTC).isoformat()
+    assert listed[0]["duration_ms"] < 60_000
+    document = noetl("executions", "show", fork, "-o", "json").json
+    assert (document["forked_from"], document["started_at"]) == (original, listed[0]["started_at"])
+    assert document["duration_ms"] < 60_000
+    assert f"  fork of   {original}, event {at}\n" in noetl("executions", "show", fork).out
+    assert noetl("executions", "show", original, "-o", "json").json["forked_from"] is None
+    last = len(noetl("executions", "events", fork, "-o", "json").json["events"])
+    again = noetl("executions", "fork", fork, "--at", str(last), "--no-run", "-o", "json").json[
+        "execution_id"
+    ]
+    assert noetl("executions", "show", again, "-o", "json").json["forked_from"] == fork
+    assert noetl("store", "check").code == 0
+
+
+async def append_end_after(store: Store, execution_id: str, seq: int) -> int:
+    return next(row.seq for row in await store.read(execution_id) if row.seq >= seq and row.last)
+
+
+def test_the_fork_of_a_child_is_nobodys_child(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
+    parent = recorded.run(GREET, GREETED)
+    child = recorded.run(BREAK, BROKEN, parent=ParentTask(execution_id=parent, task_run_id="r5/0/say/1/1"))
+    fork = noetl("executions", "fork", child, "--at", "5", "--no-run", "-o", "json").json["execution_id"]
+    document = noetl("executions", "show", "latest", "-o", "json").json
+    assert (document["execution_id"], document["parent"], document["forked_from"]) == (fork, None, child)
+    children = noetl("executions", "show", parent, "-o", "json").json["children"]
+    assert [record["execution_id"] for record in children] == [child]
+    assert noetl("store", "check").code == 0
+
+
+WAITED = """\
+- step: start
+  tool: {name: a, kind: noop}
+  next: {arcs: [{step: nap}]}
+- step: nap
+  tool: {name: b, kind: wait, seconds: 0.1}
+"""
+
+
+def test_a_fork_of_something_old_is_not_too_late_for_its_timeout(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
+    original = recorded.run("executor: {spec: {timeout: 3600}}\nworkflow:\n" + WAITED)
+    fork = noetl("executions", "fork", original, "--at", "5", "-o", "json").json
+    assert (fork["status"], fork["forked_from"]) == ("completed", original)
+    assert noetl("executions", "verify", fork["execution_id"]).code == 0
+
+
+def test_interrupted_is_a_status_to_ask_for(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
+    for number in range(6):
+        if number % 2:
+            recorded.run(GREET, GREETED)
+        else:
+            recorded.run(HOLD)
+    words = ("executions", "list", "--status", "interrupted", "-o", "json")
+    assert ids(noetl(*words)) == ["5", "3", "1"]
+    assert noetl(*words[:-2]).out.count("interrupted") == 3
+    assert ids(noetl(*words, "--status", "completed")) == ["6", "5", "4", "3", "2", "1"]
+    ownership = Owners(recorded.home.owners).acquire(f"{FIRST}3")
+    assert ownership is not None
+    with ownership:
+        folder = recorded.home.folder.parent
+        first = run(*words, "--limit", "1", cwd=folder)
+        assert ids(first) == ["5"]
+        rest = run(*words, "--limit", "1", "--cursor", first.json["next"], cwd=folder)
+        assert (ids(rest), rest.json["next"]) == (["1"], None)
+        assert ids(run("executions", "list", "--status", "running", "-o", "json", cwd=folder)) == [
+            "5",
+            "3",
+            "1",
+        ]

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -251,3 +252,30 @@ def test_owners_are_waited_for_in_other_processes(
     assert again is not None
     again.release()
     assert run("executions", "watch", held.id, cwd=recorded.home.folder.parent).code == 1
+
+
+def test_people_see_one_zone_and_programs_utc(
+    noetl: InProcessCommand, recorded: RecordedExecutions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = recorded.run(GREET, GREETED)
+    path = TaskLog(recorded.home.logs).path(name)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(
+        '{"ts":"2023-11-14T22:13:20.000000Z","step":"start","run":"r5","task":"say","text":"one"}\n'
+    )
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        local = "2023-11-15 07:13:20"  # what the driver's clock shows there
+        assert noetl("executions", "logs", name).out == f"{local}  start/say  one\n"
+        assert f"     1  {local}  Playbook" in noetl("executions", "events", name).out
+        assert local in noetl("executions", "list").out
+        assert f"started   {local}" in noetl("executions", "show", name).out
+        (line,) = noetl("executions", "logs", name, "-o", "json").json["lines"]
+        assert line["ts"] == "2023-11-14T22:13:20.000000Z"
+        assert noetl("executions", "show", name, "-o", "json").json["started_at"] == line["ts"]
+        pruned = noetl("executions", "prune", "--before", "2023-11-15T07:13:20", "--dry-run")
+        assert local in pruned.err
+    finally:
+        monkeypatch.setenv("TZ", "UTC")
+        time.tzset()

@@ -87,7 +87,7 @@ INPUTS: dict[str, tuple[str, ...]] = {
     "ExecutionPaused": ("by",),
     "ExecutionResumed": ("by",),
     "ExecutionRetried": ("by", "children", "file"),
-    "ExecutionForked": ("source", "at", "by", "hash", "file", "workload"),
+    "ExecutionForked": ("source", "at", "by", "hash", "file", "workload", "shift"),
 }
 """What came from outside: if it is changed, what follows from it may differ, or nothing does.
 

@@ -37,8 +37,16 @@ def _paused(_ts: int, _body: of.ExecutionPaused) -> Effects:
     return Effects(status="paused")
 
 
-def _forked(_: int, body: of.ExecutionForked) -> Effects:
-    return Effects(status="running", ended_at=0, playbook=body.hash or None)
+def _forked(ts: int, body: of.ExecutionForked) -> Effects:
+    # Nobody waits for it: what was copied may have been the child of a task, this is not.
+    return Effects(
+        started_at=ts,
+        status="running",
+        ended_at=0,
+        playbook=body.hash or None,
+        parent="",
+        forked_from=body.source,
+    )
 
 
 def _retried(_: int, body: of.ExecutionRetried) -> Effects:

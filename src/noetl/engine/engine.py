@@ -184,9 +184,7 @@ class Engine:
             else self.playbooks.read(source)
         )
         self._preflight.check(document)
-        command = fork_command(
-            execution_id, rows[-1].seq, document, ctx=ctx or {}, workload=workload or {}, by=by
-        )
+        command = fork_command(execution_id, rows, document, ctx=ctx or {}, workload=workload or {}, by=by)
         forked = await write_fork(store, self._service.results, rows, document, command)
         return await self._resume(await self._service.open(forked)) if run else forked
 

@@ -278,10 +278,10 @@ class Service:
         return ownership
 
     async def _origin_of(self, record: ExecutionRecord) -> ExecutionOrigin:
-        """What the first event says, and a fork's own document."""
+        """What the first event says; a fork is nobody's child, and may have a document of its own."""
         rows = await self.store.read(record.execution_id, limit=1)
         body = request_event_of(decode_rows(record.execution_id, rows))
-        depth, parent = 0, body.parent.execution_id if body.parent is not None else ""
+        depth, parent = 0, record.parent
         while parent and depth < 1_000:
             depth += 1
             above = await self.store.execution(parent)
@@ -290,7 +290,9 @@ class Service:
         file = body.file
         if record.playbook != body.hash:
             file = (await self.playbooks.read_stored(self.store, record.playbook)).source.file or file
-        return ExecutionOrigin(file=file, parent=body.parent, depth=depth, trace_id=body.trace_id)
+        return ExecutionOrigin(
+            file=file, parent=body.parent if record.parent else None, depth=depth, trace_id=body.trace_id
+        )
 
     async def _read_playbook(self, playbook_hash: str) -> tuple[Playbook, Path]:
         try:

@@ -40,6 +40,8 @@ class Effects(Struct, frozen=True, kw_only=True):
     again replaces it.
     """
 
+    started_at: int | None = None
+    """The time of the first row, unless one says otherwise."""
     status: str | None = None
     path: str | None = None
     playbook: str | None = None
@@ -53,6 +55,8 @@ class Effects(Struct, frozen=True, kw_only=True):
     next_wake: int | None = None
     ended_at: int | None = None
     expires_at: int | None = None
+    forked_from: str | None = None
+    """The execution of whose rows it has a copy."""
     timers: Mapping[str, int | None] = {}
     outbox: Mapping[str, bytes | None] = {}
 
@@ -128,10 +132,9 @@ class ExecutionRecord(Struct, frozen=True, kw_only=True):
 
     execution_id: str
     version: int
-    started_at: int
-    """The time of the first row."""
     updated_at: int
     """The time of the last row."""
+    started_at: int
     status: str
     path: str
     playbook: str
@@ -144,6 +147,7 @@ class ExecutionRecord(Struct, frozen=True, kw_only=True):
     next_wake: int
     ended_at: int
     expires_at: int
+    forked_from: str
 
 
 class ExecutionQuery(Struct, frozen=True, kw_only=True):

@@ -52,6 +52,7 @@ class LeaseLost(Struct, frozen=True):
 
     run: str
     fence: int
+    reason: Literal["expired", "released"] = "expired"
 
 
 class Cancel(Struct, frozen=True):
@@ -123,6 +124,8 @@ class Fork(Struct, frozen=True):
     file: str = ""
     workload: dict[str, Any] = {}
     """Laid over the workload so far."""
+    shift: int = 0
+    """Microseconds since the last event of the history so far."""
 
 
 Command: TypeAlias = (

@@ -137,6 +137,10 @@ class RunState(Struct):
     inherited: Any = None
     deadline: int | None = None
     began_at: int = 0
+    since: int = 0
+    """When it was taken up; 0 while nobody works on it. What it waits for itself is part of its work."""
+    worked: int = 0
+    """Microseconds before that."""
     final: bool = False
     token: str = ""
     """The first of its tokens."""

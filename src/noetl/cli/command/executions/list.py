@@ -3,6 +3,7 @@
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from noetl.cli import console, options
 from noetl.cli.command_failure import CommandFailure
@@ -13,7 +14,8 @@ from noetl.cli.timestamps import iso_time, local_time, now_micros, parse_time
 from noetl.ports.store import ENDED_STATUSES, ExecutionPage, ExecutionQuery, ExecutionRecord, Store
 from noetl.stores.home_folder import Home
 
-STATUSES = ("running", "paused", *ENDED_STATUSES)
+INTERRUPTED = "interrupted"
+STATUSES = ("running", INTERRUPTED, "paused", *ENDED_STATUSES)
 LIMIT = 50
 _CHILD = "↳ "
 """Before the path of an execution that another one started."""
@@ -56,7 +58,7 @@ def command(
 ) -> None:
     """List executions, the newest first.
 
-    A running one that no process works on is shown as interrupted. Children have a mark before their path.
+    A running one that no process works on is interrupted. Children have a mark before their path.
     """
     configuration = options.read_configuration(**store_flags)
     query = ExecutionQuery(
@@ -85,17 +87,32 @@ def command(
 async def _read_page(
     home: Home, store: Store, query: ExecutionQuery
 ) -> tuple[ExecutionPage, dict[str, ExecutionOwner]]:
+    """Who owns an execution stands in no store: whether one is interrupted is asked of each that may be."""
+    statuses = {INTERRUPTED, *query.status}
+    stored = replace(
+        query, status=tuple({"running" if name == INTERRUPTED else name for name in query.status})
+    )
+    records: list[ExecutionRecord] = []
+    owners: dict[str, ExecutionOwner] = {}
     try:
-        page = await store.executions(query)
+        while True:
+            page = await store.executions(replace(stored, limit=query.limit - len(records)))
+            for record in page.executions:
+                owner = None
+                if record.status in ("running", "paused"):
+                    owner = await find_owner(home, store, record)
+                if query.status and status_text(record, owner) not in statuses:
+                    continue
+                if owner is not None:
+                    owners[record.execution_id] = owner
+                records.append(record)
+            if not page.next or len(records) == query.limit:
+                return ExecutionPage(records, page.next), owners
+            stored = replace(stored, cursor=page.next)
     except ValueError as error:
         raise CommandFailure(
             "argument", f"--cursor: {error}", hint="`list -o json` prints it as `next`"
         ) from None
-    owners = {}
-    for record in page.executions:
-        if record.status in ("running", "paused") and (owner := await find_owner(home, store, record)):
-            owners[record.execution_id] = owner
-    return page, owners
 
 
 def record_json(record: ExecutionRecord, owner: ExecutionOwner | None) -> dict[str, Any]:
@@ -109,13 +126,14 @@ def record_json(record: ExecutionRecord, owner: ExecutionOwner | None) -> dict[s
         "duration_ms": record_duration(record) // 1_000,
         "labels": record.labels,
         "parent": record.parent or None,
+        "forked_from": record.forked_from or None,
         "events": record.version,
         "owner": owner.pid if owner else None,
     }
 
 
 def record_duration(record: ExecutionRecord) -> int:
-    """Microseconds from the first event to the last."""
+    """Microseconds from its beginning to the last event."""
     return max(0, (record.ended_at or record.updated_at) - record.started_at)
 
 

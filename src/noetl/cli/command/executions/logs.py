@@ -11,6 +11,7 @@ from noetl.cli import console, options
 from noetl.cli.command.executions.family_log import FamilyLine, FamilyLog
 from noetl.cli.command.executions.follow_events import follow_events
 from noetl.cli.store_access import with_store
+from noetl.cli.timestamps import local_time, parse_iso
 from noetl.engine.history.lookup import find_execution
 from noetl.engine.task_log import TaskLog
 from noetl.ports.store import Store
@@ -96,5 +97,5 @@ def _text(written: FamilyLine, paint: console.Paint) -> str:
         origin += f"#{line.attempt}"
     if written.child_path:
         origin = f"[{written.child_path}] {origin}"
-    head = paint("faint", f"{line.ts}  {console.visible(origin)}".rstrip())
+    head = paint("faint", f"{local_time(parse_iso(line.ts))}  {console.visible(origin)}".rstrip())
     return f"{head}  {console.visible(line.text)}"

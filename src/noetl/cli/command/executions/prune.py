@@ -6,7 +6,7 @@ from noetl.cli import console, options
 from noetl.cli.command_failure import CommandFailure
 from noetl.cli.report.format import pluralize
 from noetl.cli.store_access import has_store, with_store
-from noetl.cli.timestamps import DAY, iso_time, now_micros, parse_time
+from noetl.cli.timestamps import DAY, iso_time, local_time, now_micros, parse_time
 from noetl.engine.history.expiry import DroppedBodies
 from noetl.engine.history.retention import delete_execution, drop_expired, ended_before
 from noetl.home import result_store_of
@@ -62,7 +62,7 @@ def prune_executions(configuration: Configuration, *, before: int | None, dry: b
             "".join(f"{execution.execution_id}  {console.visible(execution.path)}\n" for execution in pruned)
         )
     verb = "would be deleted" if dry else "deleted"
-    console.say(f"{verb}: {pluralize(len(pruned), 'execution')} that ended before {iso_time(moment)}")
+    console.say(f"{verb}: {pluralize(len(pruned), 'execution')} that ended before {local_time(moment)}")
     if expired.bodies:
         results = f"{pluralize(expired.bodies, 'result')} of {expired.bytes:,} bytes"
         console.say(f"dropped: {results} whose `ttl` is over")

@@ -29,20 +29,18 @@ ORDER BY pos LIMIT ?;
 SELECT
   x, id,
   (SELECT max(seq) FROM event WHERE event.x = execution.x),
-  started_at,
   (SELECT ts FROM event WHERE event.x = execution.x ORDER BY seq DESC LIMIT 1),
-  status, path, playbook, namespace, parent, root, labels, priority, fair_key,
-  next_wake, ended_at, expires_at
+  started_at, status, path, playbook, namespace, parent, root, labels, priority, fair_key,
+  next_wake, ended_at, expires_at, forked_from
 FROM execution WHERE id = ?;
 
 -- name: executions
 SELECT
   x, id,
   (SELECT max(seq) FROM event WHERE event.x = execution.x),
-  started_at,
   (SELECT ts FROM event WHERE event.x = execution.x ORDER BY seq DESC LIMIT 1),
-  status, path, playbook, namespace, parent, root, labels, priority, fair_key,
-  next_wake, ended_at, expires_at
+  started_at, status, path, playbook, namespace, parent, root, labels, priority, fair_key,
+  next_wake, ended_at, expires_at, forked_from
 FROM execution
 WHERE x < :before
   AND id >= :execution_id AND id < :execution_id || char(0x10ffff) -- if execution_id
