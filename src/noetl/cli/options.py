@@ -108,6 +108,7 @@ follow = click.option(
     "-f", "--follow", is_flag=True, help="Go on until the execution ends or nobody runs it."
 )
 step = click.option("--step", metavar="STEP", help="Only what belongs to this step.")
+yes = click.option("-y", "--yes", is_flag=True, help="Do not ask, also on a terminal.")
 no_run = click.option("--no-run", is_flag=True, help="Only record it; `noetl run --resume` goes on.")
 
 

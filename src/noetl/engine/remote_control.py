@@ -9,7 +9,7 @@ from noetl.engine.inbox import RemoteCommand, encode_command
 from noetl.engine.service import AlreadyRunning, Service
 from noetl.events.event import Event
 from noetl.kernel.errors import Refused
-from noetl.kernel.net.commands import Cancel, Retry
+from noetl.kernel.net.commands import Cancel, Pause, Resume, Retry
 from noetl.ports.results import ResultStore
 from noetl.ports.store import ExecutionUnknown, Store
 from noetl.stores.ownership import Owners
@@ -32,6 +32,10 @@ class RemoteControl:
 
         Raises ExecutionUnknown, Refused, StoreError.
         """
+        record = await self._store.execution(execution_id)
+        if record is not None:
+            owned = self._owners.owner(execution_id) is not None
+            _refuse_if_so_already(command, record.status, owned=owned)
         while self._owners.owner(execution_id) is None:
             try:
                 await self.apply_here(execution_id, command)
@@ -74,3 +78,11 @@ class RemoteControl:
             return events
         finally:
             await service.close()
+
+
+def _refuse_if_so_already(command: RemoteCommand, status: str, *, owned: bool) -> None:
+    """The kernel takes what was done already for done; who asks for it has something else in mind."""
+    if isinstance(command, Pause) and status == "paused":
+        raise Refused("the execution is paused already")
+    if isinstance(command, Resume) and status == "running" and owned:
+        raise Refused("the execution is running, and was not paused")
