@@ -109,6 +109,7 @@ follow = click.option(
 )
 step = click.option("--step", metavar="STEP", help="Only what belongs to this step.")
 other_playbook = click.option("--playbook", type=FileName(), metavar="FILE", help="Go on with this playbook.")
+yes = click.option("-y", "--yes", is_flag=True, help="Do not ask, also on a terminal.")
 no_run = click.option("--no-run", is_flag=True, help="Only record it; `noetl run --resume` goes on.")
 
 

@@ -1,7 +1,9 @@
 """A command that runs an execution to its end: progress meanwhile, then the report."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -34,13 +36,30 @@ def execute(request: ExecutionRequest, options: RunOptions) -> int:
     say = progress.say if not options.quiet or as_json else console.say
     warnings = LoadWarnings(say, request.workload)
     end = run_in_foreground(request, configuration, progress, catalogs, warnings)
-    return _print_report(end, configuration, warnings, last_ts=progress.last_ts, quiet=options.quiet)
+    resume = FollowUp(configuration).resume_command(end.state.execution_id)
+    return print_report(
+        end,
+        configuration,
+        {"warnings": problems_json(warnings.problems)},
+        stopped=f"interrupted; go on with: {resume}",
+        last_ts=progress.last_ts,
+        quiet=options.quiet,
+    )
 
 
-def _print_report(
-    end: ForegroundEnd, configuration: Configuration, warnings: LoadWarnings, *, last_ts: int, quiet: bool
+def print_report(
+    end: ForegroundEnd,
+    configuration: Configuration,
+    document: Mapping[str, Any],
+    *,
+    stopped: str,
+    last_ts: int,
+    quiet: bool,
 ) -> int:
-    """The result on stdout, everything else on stderr. The exit code."""
+    """The result on stdout, everything else on stderr. The exit code.
+
+    `document` is what JSON has beside the execution; `stopped` is said of one that is not over.
+    """
     settings, state = configuration.settings, end.state
     follow_up = FollowUp(configuration)
     on_terminal = sys.stderr is not None and sys.stderr.isatty()
@@ -50,8 +69,7 @@ def _print_report(
     )
     as_json = settings.output == "json"
     if as_json:
-        document = execution_json(state, last_ts=last_ts)
-        console.write_json({**document, "warnings": problems_json(warnings.problems)})
+        console.write_json({**execution_json(state, last_ts=last_ts), **document})
     elif state.status == "completed":
         most = MOST_LINES if sys.stdout is not None and sys.stdout.isatty() else None
         console.write_text(report.result(most=most))
@@ -61,5 +79,5 @@ def _print_report(
         for warning in report.warnings():
             console.say(warning)
     if not state.over and not (quiet and as_json):
-        console.say(f"interrupted; go on with: {follow_up.resume_command(state.execution_id)}")
+        console.say(stopped)
     return 0 if state.status == "completed" else 1

@@ -199,7 +199,7 @@ async def _run(
     playbooks = Playbooks(catalogs, configuration.settings.allow_kinds, on_read=warnings.observe)
     _check_before_home(request, configuration, playbooks)
     async with open_local(configuration, playbooks=playbooks, watch=announcer.watch) as (local, store):
-        with _stopped_by_signals(local, progress), _redrawn(progress):
+        with _stopped_by_signals(local, progress), redrawn(progress):
             state = await _run_to_end(local, store, request, configuration, announcer)
         source = request.source
         if source is None:
@@ -340,7 +340,7 @@ def _stopped_by_signals(local: Local, progress: Progress) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _redrawn(progress: Progress) -> Iterator[None]:
+def redrawn(progress: Progress) -> Iterator[None]:
     """The display is drawn while this lasts."""
     interval = progress.interval
     if interval is None:
