@@ -215,7 +215,7 @@ def test_logs_are_filtered_and_shown(noetl: InProcessCommand, recorded: Recorded
         lines = noetl("executions", "logs", name, *words.split(), "-o", "json").json["lines"]
         assert [entry["text"] for entry in lines] == expected
     assert set(noetl("executions", "logs", name, "-o", "json").json["lines"][0]) == {
-        "ts", "step", "run", "task", "text",
+        "ts", "step", "run", "task", "text", "execution_id",
     }  # fmt: skip
 
 
