@@ -138,7 +138,7 @@ class ForegroundEnd(Struct, frozen=True):
     state: ExecutionState
     failed_attempts: FailedAttempts
     source: PlaybookSource
-    children: tuple[FailedChild, ...] = ()
+    children: tuple[FailedChild, ...]
 
 
 def run_in_foreground(
