@@ -1,7 +1,6 @@
 """A command that runs an execution to its end: progress meanwhile, then the report."""
 
 import sys
-from pathlib import Path
 
 import click
 
@@ -28,12 +27,11 @@ def execute(request: ExecutionRequest, options: RunOptions) -> int:
         live=settings.output == "text",
         color=settings.color,
     )
-    catalogs = [Path(folder) for folder in options.catalogs]
     as_json = settings.output == "json"
     # Quiet shows no progress, but what nobody else tells.
     say = progress.say if not options.quiet or as_json else console.say
     warnings = LoadWarnings(say, request.workload)
-    end = run_in_foreground(request, configuration, progress, catalogs, warnings)
+    end = run_in_foreground(request, options, progress, warnings)
     return _print_report(end, configuration, warnings, last_ts=progress.last_ts, quiet=options.quiet)
 
 
@@ -49,7 +47,13 @@ def _print_report(
     as_json = settings.output == "json"
     if as_json:
         document = execution_json(state, last_ts=last_ts)
+        if end.result is not None:
+            document["result"] = end.result
         console.write_json({**document, "warnings": problems_json(warnings.problems)})
+        if end.why_reference:
+            command = follow_up.executions_command("result", state.execution_id)
+            console.say(f"the result is printed as its reference: {end.why_reference}")
+            console.say(f"  {command} -f OUT  reads it")
     elif state.status == "completed":
         most = MOST_LINES if sys.stdout is not None and sys.stdout.isatty() else None
         console.write_text(report.result(most=most))
