@@ -46,15 +46,10 @@ async def find_execution(store: Store, name: str) -> ExecutionRecord:
 
 
 async def _latest(store: Store) -> ExecutionRecord:
-    cursor = ""
-    while True:
-        page = await store.executions(ExecutionQuery(cursor=cursor))
-        for record in page.executions:
-            if not record.parent:
-                return record
-        if not page.next:
-            raise ExecutionUnknown("there is no execution yet")
-        cursor = page.next
+    newest = (await store.executions(ExecutionQuery(roots=True, limit=1))).executions
+    if not newest:
+        raise ExecutionUnknown("there is no execution yet")
+    return newest[0]
 
 
 async def read_events(store: Store, execution_id: str, *, after: int = 0) -> AsyncIterator[list[Event]]:
