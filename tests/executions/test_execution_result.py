@@ -80,11 +80,11 @@ def test_a_result_above_the_limit_is_its_reference_and_it_is_said_how_to_read_it
     noetl: InProcessCommand, tmp_path: Path
 ) -> None:
     (tmp_path / "p.yaml").write_text(GROWING)
-    whole = 103 * 700 + 1
+    full_size = 103 * 700 + 1
     assert isinstance(noetl("run", "p.yaml", "-o", "json", "--set", "n=700").json["result"], list)
     for size, is_whole in (
-        (f"{whole}", True),
-        (f"{whole - 1}", False),
+        (f"{full_size}", True),
+        (f"{full_size - 1}", False),
         ("70KiB", False),
         ("0", False),
         ("1 MiB", True),
