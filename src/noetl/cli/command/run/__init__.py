@@ -54,6 +54,7 @@ class StartArguments(Struct, frozen=True):
     help="Start it once: a second run with this key shows the first one's execution.",
 )
 @click.option("--timeout", metavar="SECONDS", help="How long the execution may take: 90, 5m, 1h30m.")
+@options.max_result
 @click.option("--dry-run", is_flag=True, help="Show what would run, and run nothing.")
 @options.quiet
 @options.verbose
@@ -67,6 +68,7 @@ def run(
     home: str | None,
     catalogs: tuple[str, ...],
     slots: int | None,
+    max_result: int,
     dry_run: bool,
     quiet: bool,
     verbose: bool,
@@ -93,7 +95,7 @@ def run(
             return _print_plan(request, configuration)
     from noetl.cli.command.run.execute import execute
 
-    return execute(request, options.RunOptions(configuration, catalogs, quiet, verbose))
+    return execute(request, options.RunOptions(configuration, catalogs, quiet, verbose, max_result))
 
 
 def _check_resume(file: str | None, start: dict[str, Any], *, dry_run: bool) -> None:

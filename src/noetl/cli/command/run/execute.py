@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import click
@@ -30,12 +29,11 @@ def execute(request: ExecutionRequest, options: RunOptions) -> int:
         live=settings.output == "text",
         color=settings.color,
     )
-    catalogs = [Path(folder) for folder in options.catalogs]
     as_json = settings.output == "json"
     # Quiet shows no progress, but what nobody else tells.
     say = progress.say if not options.quiet or as_json else console.say
     warnings = LoadWarnings(say, request.workload)
-    end = run_in_foreground(request, configuration, progress, catalogs, warnings)
+    end = run_in_foreground(request, options, progress, warnings)
     resume = FollowUp(configuration).resume_command(end.state.execution_id)
     return print_report(
         end,
@@ -69,7 +67,14 @@ def print_report(
     )
     as_json = settings.output == "json"
     if as_json:
-        console.write_json({**execution_json(state, last_ts=last_ts), **document})
+        printed = execution_json(state, last_ts=last_ts)
+        if end.result is not None:
+            printed["result"] = end.result
+        console.write_json({**printed, **document})
+        if end.why_reference:
+            command = follow_up.executions_command("result", state.execution_id)
+            console.say(f"the result is printed as its reference: {end.why_reference}")
+            console.say(f"  {command} -f OUT  reads it")
     elif state.status == "completed":
         most = MOST_LINES if sys.stdout is not None and sys.stdout.isatty() else None
         console.write_text(report.result(most=most))

@@ -16,6 +16,7 @@ from noetl.cli import console
 from noetl.cli.command.run.load_warnings import LoadWarnings
 from noetl.cli.command_failure import CommandFailure, invalid_playbook
 from noetl.cli.current_user import current_user
+from noetl.cli.options import RunOptions
 from noetl.cli.progress.display import Progress
 from noetl.cli.report.failed_attempts import FailedAttempts
 from noetl.cli.report.failed_children import FailedChild, read_failed_children
@@ -36,6 +37,8 @@ from noetl.kernel.state.execution_state import ExecutionState
 from noetl.loader import installed_kinds
 from noetl.local import Local
 from noetl.model.errors import NoetlError, ResultError
+from noetl.model.reference import encode_value, references_in
+from noetl.model.secret import hide_secrets
 from noetl.ports.store import ExecutionUnknown, Store, StoreError, StoreFull
 from noetl.settings import Configuration
 from noetl.stores import store_file_of
@@ -139,14 +142,14 @@ class ForegroundEnd(Struct, frozen=True):
     failed_attempts: FailedAttempts
     source: PlaybookSource
     children: tuple[FailedChild, ...]
+    result: Any = None
+    """As it is printed in JSON, where something of it is stored and that was read."""
+    why_reference: str = ""
+    """Why it was not."""
 
 
 def run_in_foreground(
-    request: ExecutionRequest,
-    configuration: Configuration,
-    progress: Progress,
-    catalogs: Sequence[Path],
-    warnings: LoadWarnings,
+    request: ExecutionRequest, options: RunOptions, progress: Progress, warnings: LoadWarnings
 ) -> ForegroundEnd:
     """Runs until the end, or until it is interrupted. Raises CommandFailure.
 
@@ -154,7 +157,7 @@ def run_in_foreground(
     """
     dedicate_process()
     try:
-        return asyncio.run(_run(request, configuration, progress, catalogs, warnings))
+        return asyncio.run(_run(request, options, progress, warnings))
     except NoetlError as error:
         raise _failure_of(error, request) or error from None
     finally:
@@ -188,12 +191,10 @@ def read_runnable(request: ExecutionRequest, configuration: Configuration) -> Pl
 
 
 async def _run(
-    request: ExecutionRequest,
-    configuration: Configuration,
-    progress: Progress,
-    catalogs: Sequence[Path],
-    warnings: LoadWarnings,
+    request: ExecutionRequest, options: RunOptions, progress: Progress, warnings: LoadWarnings
 ) -> ForegroundEnd:
+    configuration = options.configuration
+    catalogs = [Path(folder) for folder in options.catalogs]
     attempts = FailedAttempts()
     announcer = _Announcer(attempts, progress)
     playbooks = Playbooks(catalogs, configuration.settings.allow_kinds, on_read=warnings.observe)
@@ -206,8 +207,27 @@ async def _run(
             source = (await local.playbooks.read_stored(store, state.plan.playbook.hash)).source
         await _read_earlier_attempts(attempts, state, store)
         children = await read_failed_children(store, state, attempts, configuration.settings.allow_kinds)
+        result, why = None, ""
+        if configuration.settings.output == "json":
+            result, why = await _read_result(local, state, options.max_result)
         await _clean_up(home_of(configuration), store, configuration)
-    return ForegroundEnd(state, attempts, source, children)
+    return ForegroundEnd(state, attempts, source, children, result, why)
+
+
+async def _read_result(local: Local, state: ExecutionState, most: int) -> tuple[Any, str]:
+    """A result with all that is stored of it, or why not; neither if nothing of it is stored."""
+    stored = [*references_in(state.result)]
+    if not stored:
+        return None, ""
+    too_large = f"it takes more than {most:,} bytes (--max-result)"
+    if sum(reference.get("size", 0) for reference in stored) > most:
+        return None, too_large
+    try:
+        result = hide_secrets(await local.resolve(state.result))
+    except ResultError as error:
+        return None, str(error)
+    # What is stored packed, as a table is, or inside of something stored, takes more than was known before.
+    return (None, too_large) if len(encode_value(result)) > most else (result, "")
 
 
 def _check_before_home(request: ExecutionRequest, configuration: Configuration, playbooks: Playbooks) -> None:
