@@ -41,6 +41,10 @@ def _forked(_: int, body: of.ExecutionForked) -> Effects:
     return Effects(status="running", ended_at=0, playbook=body.hash or None)
 
 
+def _retried(_: int, body: of.ExecutionRetried) -> Effects:
+    return Effects(status="running", ended_at=0, playbook=body.hash or None)
+
+
 def _running(_ts: int, _body: EventBody) -> Effects:
     return Effects(status="running", ended_at=0)
 
@@ -51,7 +55,7 @@ _EFFECTS: dict[type[EventBody], Callable[[int, Any], Effects]] = {
     of.ExecutionForked: _forked,
     of.ExecutionPaused: _paused,
     of.ExecutionResumed: _running,
-    of.ExecutionRetried: _running,
+    of.ExecutionRetried: _retried,
     of.CancelRequested: _running,
 }
 EFFECT_BODIES = frozenset(_EFFECTS)

@@ -16,7 +16,7 @@ from noetl.model.outcome import ErrorInfo
 
 Status: TypeAlias = Literal["new", "refused", "running", "paused", "completed", "failed", "cancelled"]
 
-STATE_FORMAT = 2
+STATE_FORMAT = 3
 """Changes whenever a snapshot of another number could be misread."""
 
 
