@@ -258,3 +258,16 @@ def test_positions_count_the_lines_of_the_text(line_break: str) -> None:
         scalar = root.get(key)
         assert isinstance(scalar, Scalar)
         assert position_in_text(SourceLines(text), scalar, str(scalar.value).index("y")) == (line, column)
+
+
+def test_what_a_dialect_wrote_anew_has_the_lines_of_what_it_was_made_of() -> None:
+    text = "a: |\n  one\n    two\nb: three\n"
+    root = compose(text)
+    assert isinstance(root, Mapping)
+    block, line = root.get("a"), root.get("b")
+    assert isinstance(block, Scalar)
+    assert isinstance(line, Scalar)
+    lines = SourceLines(text)
+    assert position_in_text(lines, Scalar("1\n  22\n", 1, 4, origin=block), 5) == (3, 5)
+    assert position_in_text(lines, Scalar("1\n2\n3\n4", 1, 4, origin=block), 6) == (1, 4)
+    assert position_in_text(lines, Scalar("much more", 4, 4, origin=line), 6) == (4, 4)

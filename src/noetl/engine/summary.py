@@ -84,5 +84,6 @@ def elapsed_micros(state: ExecutionState, last: int = 0) -> int:
 def _error_json(error: ErrorInfo | None) -> dict[str, Any] | None:
     if error is None:
         return None
-    where = {name: error.details.get(name) for name in ("step", "task", "attempt")}
+    # Before its first attempt, an expression of its inputs may fail: it has none, and not one of number 0.
+    where = {name: error.details.get(name) or None for name in ("step", "task", "attempt")}
     return {**where, "kind": error.kind, "message": error.message}

@@ -7,17 +7,15 @@ import msgspec
 from msgspec import Struct
 
 from noetl.cli.console import Paint, plain_paint, visible
-from noetl.cli.problem_text import excerpt_lines
+from noetl.cli.problem_text import excerpt_line
 from noetl.cli.report.failed_attempts import FailedAttempts
+from noetl.cli.report.failure_location import FailureLocator
 from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.report.format import cut_lines, duration_text, pluralize, yaml_lines
 from noetl.cli.report.next_commands import command_lines
-from noetl.dsl.document.playbook import Position
-from noetl.dsl.document.source import SourceLines
 from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.summary import elapsed_micros, execution_of, first_failure
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import unescape
 
 MOST_LINES = 40
@@ -105,50 +103,16 @@ class ExecutionReport(Struct, frozen=True):
             where.insert(1, f"iteration {error.details.get('index')}")
         lines = [f"  {', '.join(where)}: {error.kind}" if where else f"  {error.kind}"]
         lines += [f"    {visible(line)}" for line in error.message.rstrip().split("\n")]
-        return [*lines, *self._excerpt(error), *self._attempt_lines(error)]
+        locator = FailureLocator(self.state, error, self.source, self.failed_attempts)
+        return [*lines, *self._excerpt(locator), *_input_lines(locator), *_traceback_lines(locator)]
 
-    def _excerpt(self, error: ErrorInfo) -> list[str]:
-        position = self._position(str(error.details.get("step")), str(error.details.get("task")))
-        if position is None or self.source is None:
+    def _excerpt(self, locator: FailureLocator) -> list[str]:
+        location = locator.location()
+        if location is None:
             return []
-        name = f"{visible(self.source.name)}:{position.line}:{position.column}"
-        lines = list(SourceLines(self.source.text))
-        excerpt = excerpt_lines(lines, position.line, position.column, self.paint)
+        name = f"{visible(location.file)}:{location.number}:{location.column}"
+        excerpt = excerpt_line(location.text, location.number, location.column, self.paint)
         return ["", *(f"  {line}" for line in (self.paint("position", name), *excerpt))]
-
-    def _position(self, step_name: str, task_label: str) -> Position | None:
-        """Where a task stands, or its step if there is no such task."""
-        step = self.state.plan.playbook.steps.get(step_name)
-        if step is None:
-            return None
-        return next((task.position for task in step.tasks if task.label == task_label), step.position)
-
-    def _attempt_lines(self, error: ErrorInfo) -> list[str]:
-        """What the failed attempt got, and the traceback of Python code."""
-        run = next((failure.run for failure in self.state.failures if failure.error == error), "")
-        attempt = (
-            self.failed_attempts.attempt_of(self.state.execution_id, run)
-            if self.failed_attempts is not None
-            else None
-        )
-        if attempt is None:
-            return []
-        lines = []
-        if attempt.started.input is not None:
-            lines += [
-                "",
-                "  input:",
-                *_indented(cut_lines(list(yaml_lines(attempt.started.input)), _MOST_INPUT)),
-            ]
-        helpers = attempt.processed.outcome.helpers if attempt.processed is not None else {}
-        traceback = helpers.get("py", {}).get("traceback")
-        if isinstance(traceback, str) and traceback.strip():
-            lines += [
-                "",
-                "  traceback:",
-                *_indented(visible(line) for line in traceback.rstrip().split("\n")),
-            ]
-        return lines
 
     def _next_commands(self) -> list[str]:
         execution_id = self.state.execution_id
@@ -157,6 +121,21 @@ class ExecutionReport(Struct, frozen=True):
             retry = self.follow_up.executions_command("retry", execution_id)
             commands.insert(0, (retry, "goes on from what failed"))
         return command_lines(commands)
+
+
+def _input_lines(locator: FailureLocator) -> list[str]:
+    """What the failed attempt got."""
+    attempt = locator.attempt
+    if attempt is None or attempt.started.input is None:
+        return []
+    return ["", "  input:", *_indented(cut_lines(list(yaml_lines(attempt.started.input)), _MOST_INPUT))]
+
+
+def _traceback_lines(locator: FailureLocator) -> list[str]:
+    if not locator.traceback.strip():
+        return []
+    lines = locator.traceback_text().split("\n")
+    return ["", "  traceback:", *_indented(visible(line) for line in lines)]
 
 
 def _indented(lines: Iterable[str]) -> list[str]:

@@ -48,7 +48,8 @@ class FailedAttempts:
                     attempts = started[body.run] = {}
                 attempts[body.iteration] = body
             elif isinstance(body, of.TaskProcessed):
-                if body.outcome.error is not None:
+                # A rule may make a failure of an outcome that is none.
+                if body.outcome.error is not None or body.error is not None:
                     seen.errors.setdefault(body.run, {})[body.iteration] = body
             elif isinstance(body, of.LoopIterationCompleted):
                 _end_iteration(seen, body)

@@ -35,9 +35,12 @@ ScalarValue: TypeAlias = bool | int | float | str | None
 
 
 class Scalar:
-    """A single value. `start` and `end` are offsets into the text it was read from."""
+    """A single value. `start` and `end` are offsets into the text it was read from.
 
-    __slots__ = ("column", "end", "line", "start", "style", "value")
+    Of one that a dialect made of another, `origin` is that other.
+    """
+
+    __slots__ = ("column", "end", "line", "origin", "start", "style", "value")
 
     def __init__(
         self,
@@ -48,6 +51,7 @@ class Scalar:
         style: str = "",
         start: int = -1,
         end: int = -1,
+        origin: "Scalar | None" = None,
     ) -> None:
         self.value = value
         self.line = line
@@ -55,6 +59,7 @@ class Scalar:
         self.style = style
         self.start = start
         self.end = end
+        self.origin = origin
 
 
 class Sequence:

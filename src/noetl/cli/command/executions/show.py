@@ -11,6 +11,7 @@ from noetl.cli.execution_owner import ExecutionOwner, find_owner, status_text
 from noetl.cli.report.execution_report import MOST_LINES, ExecutionReport, execution_json
 from noetl.cli.report.explanation import cancel_text, discarded_lines, run_lines, section_lines, wait_lines
 from noetl.cli.report.failed_attempts import FailedAttempts
+from noetl.cli.report.failure_location import FailureLocator
 from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.report.format import cut_lines, yaml_lines
 from noetl.cli.report.next_commands import command_lines, next_commands
@@ -19,6 +20,7 @@ from noetl.cli.store_access import with_store
 from noetl.cli.timestamps import iso_time, local_time, now_micros
 from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source
 from noetl.engine.history.read import History, read_history
+from noetl.engine.summary import first_failure
 from noetl.kernel.explain.explainer import Explanation, explain
 from noetl.model.reference import unescape
 from noetl.ports.store import ExecutionQuery, ExecutionRecord, Store
@@ -91,20 +93,39 @@ def _json(details: ExecutionDetails) -> dict[str, Any]:
         "owner": details.owner.pid if details.owner else None,
         "workload": state.inputs.workload,
         "marking": marking_json(state),
-        "explanation": msgspec.to_builtins(details.explanation),
+        "explanation": _explanation_json(details),
     }
+
+
+def _explanation_json(details: ExecutionDetails) -> dict[str, Any]:
+    """The explanation; it knows tasks, and the document the line of what failed in them."""
+    explanation: dict[str, Any] = msgspec.to_builtins(details.explanation)
+    history, source = details.history, details.source
+    error = first_failure(history.state)
+    if error is None or "failure" not in explanation:
+        return explanation
+    location = FailureLocator(history.state, error, source, _failed_attempts(history)).location()
+    if location is not None and location.file == source.name:
+        explanation["failure"] |= {"line": location.number, "column": location.column}
+    return explanation
+
+
+def _failed_attempts(history: History) -> FailedAttempts:
+    attempts = FailedAttempts()
+    attempts.observe(history.record.execution_id, history.events)
+    return attempts
 
 
 def _text_lines(details: ExecutionDetails, configuration: Configuration) -> list[str]:
     history = details.history
     state = history.state
     follow_up = FollowUp(configuration)
-    attempts = FailedAttempts()
-    attempts.observe(state.execution_id, history.events)
     paint = console.stdout_paint(color=configuration.settings.color)
     last_ts = now_micros() if details.owner else history.events[-1].ts
     status = "" if state.over else status_text(history.record, details.owner)
-    report = ExecutionReport(state, follow_up, details.source, attempts, last_ts, paint, status)
+    report = ExecutionReport(
+        state, follow_up, details.source, _failed_attempts(history), last_ts, paint, status
+    )
     parts = [report.ending(), *_fact_lines(details)]
     steps = [
         (console.visible(name), summary.status, str(summary.runs))
