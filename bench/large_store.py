@@ -100,7 +100,7 @@ async def fill(home: Home, executions: int = EXECUTIONS) -> int:
     """The number of events written."""
     playbook = load(PLAYBOOK)
     store = open_store(f"sqlite:///{home.store}")
-    await store.put_playbook(playbook.hash, encode_source(PlaybookSource(PLAYBOOK, "large.yaml")))
+    await store.put_playbook(playbook.hash, encode_source(PlaybookSource(PLAYBOOK, "large.yaml"), playbook))
     written = 0
     for number in range(executions):
         append = append_of(name_of(number), [*bodies(playbook.hash, number)], START + number * SECOND)

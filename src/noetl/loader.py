@@ -14,7 +14,6 @@ from noetl.dsl.document.kinds import Kind, Kinds, KindTaken
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.problem import PlaybookInvalid, Problem
 from noetl.dsl.document.source import MAX_CHARACTERS
-from noetl.dsl.failure_positions import FailurePositions, read_failure_positions
 from noetl.model.errors import NoetlError
 from noetl.model.json import Json
 from noetl.tools.declaration import kind_from_entry_point
@@ -75,11 +74,6 @@ def examine(
     finally:
         if collecting:
             gc.enable()
-
-
-def read_positions(text: str, name: str, *, dialect: str | None = None) -> FailurePositions | None:
-    """Where in a document failures stand; None if it is no playbook. Kinds may be missing."""
-    return read_failure_positions(text, name, installed_kinds(), dialect)
 
 
 def upgrade(text: str, name: str, *, dialect: str | None = None, allow_kinds: Iterable[str] = ()) -> str:

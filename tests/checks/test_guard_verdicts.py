@@ -3,11 +3,10 @@ import pytest
 from noetl.dsl.document.guard_verdicts import (
     can_fail,
     certain_events,
-    handles_failure,
     matches_on,
     possible_events,
 )
-from noetl.dsl.document.playbook import Admission, Loop, Position, Step, Task
+from noetl.dsl.document.playbook import Admission, Arc, Loop, Position, Step, Task
 from noetl.expr.expression import parse
 from noetl.expr.template import Constant
 
@@ -112,8 +111,8 @@ def test_what_only_routes_cannot_fail() -> None:
     ],
 )
 def test_a_guard_handles_a_failure_if_it_looks_at_the_ending(guard: str, reads: bool) -> None:
-    assert handles_failure(parse("{{ " + guard + " }}")) is reads
-    assert not handles_failure(True)
+    assert Arc("next", HERE, parse("{{ " + guard + " }}")).handles_failure is reads
+    assert not Arc("next", HERE).handles_failure
 
 
 @pytest.mark.spec("000 §6.3 (1)")

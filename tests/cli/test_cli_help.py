@@ -125,8 +125,9 @@ def modules_after(cwd: Path, *arguments: str) -> set[str]:
 
 
 def write_playbook(folder: Path) -> None:
-    playbook = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: a, path: a}\n"
-    playbook += "workflow: [{step: start, tool: {kind: noop}}]\n"
+    playbook = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: a, path: a}\nworkload: {n: 1}\n"
+    playbook += "workflow:\n- {step: start, tool: {kind: noop, args: {a: [1, x]}}, next: {arcs: [{step: end, when: '{{ workload.n > 0 }}'}]}}\n"
+    playbook += "- {step: end, tool: {kind: noop}}\n"
     (folder / "a.yaml").write_text(playbook)
 
 
@@ -138,7 +139,10 @@ def test_a_run_imports_only_what_its_tasks_need(tmp_path: Path) -> None:
 def test_looking_at_an_execution_imports_nothing_that_runs_one(tmp_path: Path) -> None:
     write_playbook(tmp_path)
     modules_after(tmp_path, "run", "a.yaml", "-q")
-    running = ("noetl.worker", "noetl.local", "noetl.api", "noetl.engine.scheduler", "noetl.engine.service")
+    running = (
+        *("noetl.worker", "noetl.local", "noetl.api", "noetl.engine.scheduler", "noetl.engine.service"),
+        *("noetl.loader", "noetl.dsl.compiler", "noetl.tools", "jinja2", "yaml", "importlib.metadata"),
+    )
     imported = modules_after(tmp_path, "executions", "show", "latest")
     assert "noetl.kernel.explain.explainer" in imported
     assert {name for name in imported if name.startswith(running)} == set()

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from noetl.dsl.dialects.draft.outcome_status import status_edits
 from noetl.dsl.dialects.template_edits import KeyPath, edit_text, name_edits
-from noetl.expr.analysis.uses import Use
 from noetl.expr.expression import parse
-from noetl.expr.runtime.missing_value import EvaluationSite
+from noetl.expr.runtime.scope import EvaluationSite
+from noetl.expr.use import Use
 
 
 def to_run(path: KeyPath, _use: Use) -> tuple[int, str] | None:

@@ -6,9 +6,8 @@ import pytest
 
 from noetl import validate
 from noetl.expr.expression import parse
-from noetl.expr.runtime.conversion import truthy
-from noetl.expr.runtime.missing_value import EvaluationSite
-from noetl.expr.runtime.scope import Scope
+from noetl.expr.runtime.scope import EvaluationSite, Scope
+from noetl.expr.runtime.truth import truthy
 from noetl.model.json import Json
 from tests.dialects.dialect_upgrade import v1_document, v1_steps
 

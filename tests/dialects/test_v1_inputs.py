@@ -5,9 +5,10 @@ from itertools import product
 import pytest
 
 from noetl.expr.runtime.scope import Scope
-from noetl.expr.template import parse_template, render
+from noetl.expr.template import render
 from noetl.model.json import Json
 from tests.dialects.dialect_upgrade import v1_steps, yaml_values
+from tests.templates import parse_template
 
 LAYERS = ("definition", "step", "token", "invocation")
 

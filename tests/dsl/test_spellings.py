@@ -4,8 +4,7 @@ import pytest
 
 from noetl.dsl.document.playbook import Continue, Playbook, RetryTask, Write
 from noetl.expr.expression import Expression
-from noetl.expr.runtime.missing_value import EvaluationSite
-from noetl.expr.runtime.scope import Scope
+from noetl.expr.runtime.scope import EvaluationSite, Scope
 from noetl.expr.template import Constant
 from tests.playbooks import (
     NOOP,

@@ -85,7 +85,9 @@ class RecordedExecution:
 
     async def save_in(self, store: Store) -> None:
         playbook = self.driver.plan.playbook
-        await store.put_playbook(playbook.hash, encode_source(PlaybookSource(self.text, "playbook.yaml")))
+        await store.put_playbook(
+            playbook.hash, encode_source(PlaybookSource(self.text, "playbook.yaml"), playbook)
+        )
         results = FileResults(self._recorded.home.results)
         for key, data in self.driver.stored.items():
             await results.put(key, data)

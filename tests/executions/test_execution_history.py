@@ -1,19 +1,28 @@
 """Executions, read back from a store."""
 
+import zlib
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 import pytest
 
-from noetl.engine.catalog.playbook_record import PlaybookSource, PlaybookUnreadable, encode_source
+from noetl.engine.catalog.playbook_record import (
+    PlaybookSource,
+    PlaybookUnreadable,
+    encode_source,
+    load_record,
+)
 from noetl.engine.history.lookup import PAGE, HistoryUnreadable, find_execution
 from noetl.engine.history.read import read_history, read_plan, read_state
 from noetl.events.bodies import ParentTask, PlaybookProcessed
 from noetl.kernel.state.execution_state import STATE_FORMAT
 from noetl.kernel.state.replay import dump_state
+from noetl.loader import examine
 from noetl.ports.store import Append, Effects, ExecutionUnknown, Row, Snapshot, Store
 from tests.executions.execution_playbooks import BREAK, BROKEN, GREET, GREETED, HOLD
 from tests.executions.recorded_executions import RecordedExecutions, append_of
+from tests.playbooks import document_of
 
 ENDLESS = """\
 - step: start
@@ -113,12 +122,43 @@ def test_a_playbook_whose_tools_are_not_installed_is_still_read(recorded: Record
     assert recorded.with_store(lambda store: read_history(store, name)).state.result == 1
 
 
+def stored_fields(text: str, kinds: Iterable[str] = ()) -> dict[str, Any]:
+    """The record of a document, to be changed."""
+    playbook = examine(text, "p.yaml", allow_kinds=kinds).playbook
+    assert playbook is not None
+    fields: dict[str, Any] = msgspec.json.decode(encode_source(PlaybookSource(text, "p.yaml"), playbook))
+    return fields
+
+
+def test_a_document_that_is_no_longer_accepted_is_read_as_it_was() -> None:
+    fields = stored_fields(document_of(BREAK))
+    assert (
+        load_record(msgspec.json.encode({**fields, "text": "kind: Nothing"})).metadata.path
+        == fields["playbook"]["metadata"][1]["path"]
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"format": 0}, {"format": 2}, {"crc": 1}, {"playbook": {"document": 1}}, {"playbook": None}],
+)
+@pytest.mark.parametrize("kind", ["python", "telegraph"])
+def test_the_document_is_read_where_what_became_of_it_cannot_be(change: dict[str, Any], kind: str) -> None:
+    text = document_of(BREAK.replace("kind: python", f"kind: {kind}"))
+    fields = stored_fields(text, [kind])
+    changed = {**fields, **change}
+    if "playbook" in change:
+        changed["crc"] = zlib.crc32(msgspec.json.encode(change["playbook"]))
+    playbook = load_record(msgspec.json.encode(changed))
+    assert playbook == examine(text, "p.yaml", allow_kinds=[kind]).playbook
+
+
 @pytest.mark.parametrize(
     ("document", "message"),
     [
         (b"\xff", "damaged"),
         (b'{"name": 1}', "damaged"),
-        (encode_source(PlaybookSource("apiVersion: noetl.io/v2\n", "a.yaml")), "does not accept"),
+        (msgspec.json.encode(PlaybookSource("apiVersion: noetl.io/v2\n", "a.yaml")), "does not accept"),
     ],
 )
 def test_a_document_that_cannot_be_read_is_named(
@@ -150,7 +190,7 @@ def test_events_that_cannot_be_read_are_named(recorded: RecordedExecutions, row:
 
     async def read(store: Store) -> None:
         hashed = playbook.driver.plan.playbook.hash
-        await store.put_playbook(hashed, encode_source(PlaybookSource(playbook.text, "playbook.yaml")))
+        await store.put_playbook(hashed, msgspec.json.encode(PlaybookSource(playbook.text, "playbook.yaml")))
         effects = Effects(status="running", playbook=hashed)
         await store.commit([Append(execution_id="x", expected_version=0, rows=[row], effects=effects)])
         with pytest.raises(HistoryUnreadable, match=message) as caught:

@@ -17,7 +17,8 @@ from noetl.expr.library.methods import call_method
 from noetl.expr.library.operators import build_mapping, calculate, compare, get_item, slice_value
 from noetl.expr.runtime.evaluation import Evaluation
 from noetl.expr.runtime.limits import WORK_BUDGET
-from noetl.expr.runtime.missing_value import EvaluationSite, MissingError
+from noetl.expr.runtime.missing_value import MissingError
+from noetl.expr.runtime.scope import EvaluationSite
 from noetl.model.errors import ExpressionError
 
 MEMORY = 768 * 1024 * 1024

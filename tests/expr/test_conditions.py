@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from noetl.expr.analysis.exclusion import mutually_exclusive
 from noetl.expr.analysis.partial_evaluation import AbstractValue, KnownValue, Uncertain, verdicts
 from noetl.expr.expression import Expression, parse
-from noetl.expr.language.path import Path
-from noetl.expr.runtime.conversion import truthy
-from noetl.expr.runtime.missing_value import EvaluationSite
+from noetl.expr.runtime.scope import EvaluationSite
+from noetl.expr.runtime.truth import truthy
+from noetl.expr.use import Path
 from noetl.model.errors import ExpressionError
 
 ABSENT = object()

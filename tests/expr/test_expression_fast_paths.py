@@ -13,11 +13,10 @@ from noetl.expr.expression import Expression, parse
 from noetl.expr.language.depth import check_depth
 from noetl.expr.language.environment import ENVIRONMENTS
 from noetl.expr.language.lexer import lex
-from noetl.expr.language.parser import parse_syntax
 from noetl.expr.runtime.evaluation import item
 from noetl.expr.runtime.limits import MAX_DEPTH
-from noetl.expr.runtime.missing_value import EvaluationSite, Missing
-from noetl.expr.runtime.scope import Scope
+from noetl.expr.runtime.missing_value import Missing
+from noetl.expr.runtime.scope import EvaluationSite, Scope
 from noetl.model.errors import ExpressionError
 from noetl.model.reference import value_reference
 
@@ -56,8 +55,8 @@ def test_a_path_that_is_followed_is_the_value_of_its_code(
     path: tuple[str, ...], spaces: dict[str, Any], result: Any, scoped: bool, site: EvaluationSite
 ) -> None:
     source = "{{ " + ".".join(path) + " }}"
-    followed, compiled = Expression(parse_syntax(source)), Expression(parse_syntax(source))
-    object.__setattr__(compiled, "_path", None)
+    followed = parse(source)
+    compiled = Expression(source, single=True, uses=followed.uses, assigned=followed.assigned, path=None)
     scope = Scope(spaces, results={"b": result}) if scoped else spaces
     assert followed.path == path
     assert outcome(followed, scope, site) == outcome(compiled, scope, site)

@@ -11,7 +11,7 @@ from jinja2 import Environment, nodes
 from noetl.expr.expression import parse
 from noetl.expr.language.lexer import tokenize
 from noetl.expr.language.parser import parse_syntax
-from noetl.expr.runtime.missing_value import EvaluationSite
+from noetl.expr.runtime.scope import EvaluationSite
 from noetl.model.errors import ExpressionError
 
 BOUNDED = settings(max_examples=100, deadline=None)

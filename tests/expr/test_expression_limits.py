@@ -7,8 +7,7 @@ import pytest
 
 from noetl.expr.expression import parse
 from noetl.expr.runtime.limits import MAX_BLOCKS, MAX_BRACKETS, MAX_DEPTH, MAX_RANGE
-from noetl.expr.runtime.missing_value import EvaluationSite
-from noetl.expr.runtime.scope import Scope
+from noetl.expr.runtime.scope import EvaluationSite, Scope
 from noetl.model.errors import ExpressionError, NoetlError
 
 

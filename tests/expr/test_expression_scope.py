@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from noetl.expr.expression import parse
-from noetl.expr.runtime.missing_value import EvaluationSite
-from noetl.expr.runtime.scope import BUILTIN_ITER_KEYS, NAMESPACES, Scope
+from noetl.expr.runtime.scope import BUILTIN_ITER_KEYS, NAMESPACES, EvaluationSite, Scope
 from noetl.model.errors import ExpressionError
 
 ORDER = ("args", "ctx", "iter", "workload", "results", "steps")

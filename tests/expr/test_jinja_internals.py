@@ -22,7 +22,7 @@ from noetl.expr.language.parser import parse_syntax
 from noetl.expr.language.transform import Operation, transform_syntax
 from noetl.expr.runtime import evaluation
 from noetl.expr.runtime.evaluation import Evaluation
-from noetl.expr.runtime.missing_value import EvaluationSite
+from noetl.expr.runtime.scope import EvaluationSite
 
 JINJA = Environment(autoescape=True)
 

@@ -6,7 +6,7 @@ import pytest
 
 from noetl.expr.expression import parse
 from noetl.expr.runtime.marker import ReferenceUnresolved, with_extracted, write_at_path
-from noetl.expr.runtime.missing_value import EvaluationSite
+from noetl.expr.runtime.scope import EvaluationSite
 from noetl.model.errors import ExpressionError
 from noetl.model.reference import manifest, part_reference, value_reference
 

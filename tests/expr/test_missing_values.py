@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from noetl.expr.expression import parse
-from noetl.expr.runtime.conversion import truthy
-from noetl.expr.runtime.missing_value import EvaluationSite
-from noetl.expr.runtime.scope import Scope
+from noetl.expr.runtime.scope import EvaluationSite, Scope
+from noetl.expr.runtime.truth import truthy
 from noetl.model.errors import ExpressionError
 
 SCOPE = Scope({"outcome": {"status": "error"}, "ctx": {"user": {"name": "ann"}, "n": 1}, "args": {}})

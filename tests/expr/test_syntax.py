@@ -5,7 +5,7 @@ import pytest
 from noetl.expr.expression import parse
 from noetl.expr.language.guard import guard_fault, is_template
 from noetl.expr.language.lexer import tokenize
-from noetl.expr.runtime.conversion import truthy
+from noetl.expr.runtime.truth import truthy
 from noetl.model.errors import ExpressionError
 
 

@@ -3,18 +3,18 @@
 import pytest
 
 from noetl.expr.expression import parse
-from noetl.expr.runtime.missing_value import EvaluationSite
+from noetl.expr.runtime.scope import EvaluationSite
 from noetl.expr.template import (
     Constant,
     ListTemplate,
     MappingTemplate,
-    parse_template,
     render,
     template_expressions,
     template_uses,
 )
 from noetl.model.errors import ExpressionError
 from noetl.model.json import Json
+from tests.templates import parse_template
 
 VALUE: Json = {"url": "{{ base }}/x", "n": 1, "list": ["a", "{{ n }}"], "fixed": {"a": [1, "b"]}}
 
@@ -48,11 +48,3 @@ def test_the_site_reaches_every_expression() -> None:
     assert render(parse_template(["{{ nothing }}"]), {}, EvaluationSite.GUARD) == [None]
     with pytest.raises(ExpressionError):
         render(parse_template(["{{ nothing }}"]), {})
-
-
-def test_a_value_nested_without_end_is_refused() -> None:
-    value: Json = "x"
-    for _ in range(200):
-        value = [value]
-    with pytest.raises(ExpressionError, match="nested"):
-        parse_template(value)

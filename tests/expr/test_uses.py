@@ -2,8 +2,8 @@
 
 import pytest
 
-from noetl.expr.analysis.uses import Use
 from noetl.expr.expression import parse
+from noetl.expr.use import Use
 
 
 def paths(source: str) -> list[str]:

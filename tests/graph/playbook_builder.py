@@ -26,8 +26,8 @@ from noetl.dsl.document.playbook import (
     Then,
 )
 from noetl.expr.expression import parse
-from noetl.expr.template import parse_template
 from noetl.model.json import Json
+from tests.templates import parse_template
 
 POSITION = Position(1, 1)
 

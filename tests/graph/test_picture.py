@@ -2,7 +2,6 @@ import pytest
 
 from noetl.dsl.document.playbook import Admission, AdmitRule, Break, Loop, Policy, Task, Then
 from noetl.expr.expression import parse
-from noetl.expr.template import parse_template
 from noetl.graph.picture import Badge, PictureEdge, PictureNode, PolicyMark, picture_of
 from noetl.graph.playbook_text import flatten, guard_label, inner_source, reads_failure, shorten
 from noetl.model.json import Json
@@ -17,6 +16,7 @@ from tests.graph.playbook_builder import (
     playbook,
     step,
 )
+from tests.templates import parse_template
 
 
 def nodes() -> dict[str, PictureNode]:

@@ -11,8 +11,8 @@ from noetl.credentials.credential import Credential
 from noetl.credentials.providers import CredentialRequest, Providers
 from noetl.dsl.document.playbook import Playbook, Task
 from noetl.expr.expression import Expression
-from noetl.expr.language.path import Path
 from noetl.expr.template import Constant, ListTemplate, MappingTemplate, Template
+from noetl.expr.use import Path
 from noetl.kernel.expression_reads import expressions_in
 from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo

@@ -19,7 +19,8 @@ from noetl.dsl.document.source import (
     compose,
 )
 from noetl.dsl.reader.playbook_reader import read_playbook
-from noetl.expr.expression import Expression, quote_source
+from noetl.expr.evaluator import quote_source
+from noetl.expr.expression import Expression
 from noetl.model.outcome import ErrorInfo
 
 CODE_KEYS = ("code", "script")

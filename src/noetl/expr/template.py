@@ -5,13 +5,9 @@ from typing import TypeAlias, Union, assert_never
 
 from msgspec import Struct
 
-from noetl.expr.analysis.uses import Use
-from noetl.expr.expression import Expression, parse
-from noetl.expr.language.guard import is_template
-from noetl.expr.runtime.limits import MAX_RESULT_DEPTH
-from noetl.expr.runtime.missing_value import EvaluationSite
-from noetl.expr.runtime.scope import Scope
-from noetl.model.errors import ExpressionError
+from noetl.expr.expression import Expression
+from noetl.expr.runtime.scope import EvaluationSite, Scope
+from noetl.expr.use import Use
 from noetl.model.json import Json
 
 
@@ -34,31 +30,6 @@ class MappingTemplate(Struct, frozen=True):
 
 
 Template: TypeAlias = Union[Constant, Expression, ListTemplate, MappingTemplate]  # noqa: UP007 - named before it is defined
-
-
-def parse_template(value: Json) -> Template:
-    """Parse every string of `value` that holds a template. Raises ExpressionError."""
-    return _data_of(value, 0)
-
-
-def _data_of(value: Json, depth: int) -> Template:
-    if depth > MAX_RESULT_DEPTH:
-        raise ExpressionError(f"the value is nested more than {MAX_RESULT_DEPTH} levels deep")
-    match value:
-        case str() if is_template(value):
-            return parse(value)
-        case list():
-            items = tuple(_data_of(item, depth + 1) for item in value)
-            if all(isinstance(item, Constant) for item in items):
-                return Constant(value)
-            return ListTemplate(items)
-        case dict():
-            entries = {key: _data_of(item, depth + 1) for key, item in value.items()}
-            if all(isinstance(item, Constant) for item in entries.values()):
-                return Constant(value)
-            return MappingTemplate(entries)
-        case _:
-            return Constant(value)
 
 
 def render(

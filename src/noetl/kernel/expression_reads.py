@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from noetl.dsl.document.playbook import Guard
 from noetl.expr.expression import Expression
-from noetl.expr.language.path import Path
 from noetl.expr.runtime.scope import ABSENT, Scope
+from noetl.expr.use import Path
 from noetl.kernel.truncate import truncate_value
 from noetl.model.reference import MARKER
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from noetl.dsl.document.guard_verdicts import handles_failure
 from noetl.dsl.document.playbook import Playbook, Step, Task
 from noetl.dsl.document.step_graph import ancestor_masks, nodes_on_cycles, step_graph_of
 from noetl.expr.runtime.scope import NAMESPACES
@@ -78,7 +77,7 @@ class StepPlan:
         )
         """Tasks whose every attempt has a key of its own."""
         self.label_at = {task.label: position for position, task in enumerate(step.tasks)}
-        self.handles = tuple(handles_failure(arc.when) for arc in step.arcs)
+        self.handles = tuple(arc.handles_failure for arc in step.arcs)
         self.watches = tuple(dict.fromkeys(_watches(step, names)))
         self.reads_steps = _steps_that_are_read(step, names)
         self.keeps_result = False

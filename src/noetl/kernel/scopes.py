@@ -9,10 +9,9 @@ from msgspec import structs
 
 from noetl.dsl.document.playbook import Guard, Write
 from noetl.events.bodies import Patch
-from noetl.expr.runtime.conversion import truthy
 from noetl.expr.runtime.marker import ReferenceUnresolved, write_at_path
-from noetl.expr.runtime.missing_value import EvaluationSite
-from noetl.expr.runtime.scope import Scope
+from noetl.expr.runtime.scope import EvaluationSite, Scope
+from noetl.expr.runtime.truth import truthy
 from noetl.expr.template import Template, render
 from noetl.kernel.references.resolve import (
     Fetched,

@@ -7,8 +7,8 @@ admission, the args, writes and timeout of steps, and what belongs to the execut
 from collections.abc import Iterable, Iterator
 
 from noetl.dsl.document.playbook import Playbook, Step
-from noetl.expr.analysis.uses import Use
 from noetl.expr.runtime.scope import NAMESPACES
+from noetl.expr.use import Use
 from noetl.kernel.expression_reads import expressions_in
 
 Tail = tuple[str, ...]

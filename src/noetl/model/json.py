@@ -2,4 +2,6 @@
 
 from typing import TypeAlias
 
+ScalarValue: TypeAlias = bool | int | float | str | None
+
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None

@@ -1,15 +1,13 @@
 """How an execution ended: one JSON document for programs, a few paragraphs for people."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
 from noetl.cli.console import Paint, plain_paint, visible
-from noetl.cli.problem_text import excerpt_line
 from noetl.cli.report.failed_attempts import FailedAttempts
-from noetl.cli.report.failure_location import FailureLocator
 from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.report.format import cut_lines, duration_text, pluralize, yaml_lines
 from noetl.cli.report.next_commands import command_lines
@@ -17,6 +15,9 @@ from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.summary import elapsed_micros, execution_of, first_failure
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.model.reference import unescape
+
+if TYPE_CHECKING:
+    from noetl.cli.report.failure_location import FailureLocator
 
 MOST_LINES = 40
 """Of a result, on a terminal."""
@@ -103,13 +104,18 @@ class ExecutionReport(Struct, frozen=True):
             where.insert(1, f"iteration {error.details.get('index')}")
         lines = [f"  {', '.join(where)}: {error.kind}" if where else f"  {error.kind}"]
         lines += [f"    {visible(line)}" for line in error.message.rstrip().split("\n")]
+        # Only a failure needs what reads documents, and that is slow to import.
+        from noetl.cli.report.failure_location import FailureLocator
+
         locator = FailureLocator(self.state, error, self.source, self.failed_attempts)
         return [*lines, *self._excerpt(locator), *_input_lines(locator), *_traceback_lines(locator)]
 
-    def _excerpt(self, locator: FailureLocator) -> list[str]:
+    def _excerpt(self, locator: "FailureLocator") -> list[str]:
         location = locator.location()
         if location is None:
             return []
+        from noetl.cli.problem_text import excerpt_line  # as above
+
         name = f"{visible(location.file)}:{location.number}:{location.column}"
         excerpt = excerpt_line(location.text, location.number, location.column, self.paint)
         return ["", *(f"  {line}" for line in (self.paint("position", name), *excerpt))]
@@ -123,7 +129,7 @@ class ExecutionReport(Struct, frozen=True):
         return command_lines(commands)
 
 
-def _input_lines(locator: FailureLocator) -> list[str]:
+def _input_lines(locator: "FailureLocator") -> list[str]:
     """What the failed attempt got."""
     attempt = locator.attempt
     if attempt is None or attempt.started.input is None:
@@ -131,7 +137,7 @@ def _input_lines(locator: FailureLocator) -> list[str]:
     return ["", "  input:", *_indented(cut_lines(list(yaml_lines(attempt.started.input)), _MOST_INPUT))]
 
 
-def _traceback_lines(locator: FailureLocator) -> list[str]:
+def _traceback_lines(locator: "FailureLocator") -> list[str]:
     if not locator.traceback.strip():
         return []
     lines = locator.traceback_text().split("\n")

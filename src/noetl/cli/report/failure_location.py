@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from noetl.cli.report.failed_attempts import FailedAttempts
 from noetl.dsl.document.source import SourceLines
-from noetl.dsl.failure_positions import Failure
+from noetl.dsl.failure_positions import Failure, read_failure_positions
 from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.loader import read_positions
+from noetl.loader import installed_kinds
 from noetl.model.outcome import ErrorInfo, Outcome
 
 CODE = "<code>"
@@ -46,9 +46,11 @@ class FailureLocator:
         self._source = source
         self._failure = Failure(error, rule, inputs)
         self.traceback = _traceback_of(processed.outcome, self._failure) if processed is not None else ""
-        self._positions = (
-            read_positions(source.text, source.name, dialect=source.dialect) if source is not None else None
-        )
+        self._positions = None
+        if source is not None:
+            self._positions = read_failure_positions(
+                source.text, source.name, installed_kinds(), source.dialect
+            )
 
     def location(self) -> FailureLocation | None:
         """The line of the code that raised, else what the document has to do with it."""

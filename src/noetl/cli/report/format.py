@@ -7,12 +7,11 @@ from noetl.cli.console import visible
 from noetl.cli.timestamps import SECOND
 from noetl.model.outcome import ErrorInfo
 from noetl.model.secret import MASK, is_secret, mask_secret
+from noetl.model.yaml_scalars import yaml_block, yaml_scalar
 
 
 def yaml_lines(value: Any, indent: str = "") -> Iterator[str]:
     """The value as YAML, line by line; secrets show as `***`, control characters are escaped."""
-    from noetl.dsl.dialects.yaml_scalars import yaml_scalar
-
     value = _mask_if_secret(value)
     if isinstance(value, dict) and value:
         for key, item in value.items():
@@ -27,8 +26,6 @@ def yaml_lines(value: Any, indent: str = "") -> Iterator[str]:
 
 
 def _entry_lines(head: str, item: Any, indent: str) -> Iterator[str]:
-    from noetl.dsl.dialects.yaml_scalars import yaml_block
-
     item = _mask_if_secret(item)
     if isinstance(item, dict | list) and item:
         yield head
@@ -40,8 +37,6 @@ def _entry_lines(head: str, item: Any, indent: str) -> Iterator[str]:
 
 
 def _leaf_text(value: Any) -> str:
-    from noetl.dsl.dialects.yaml_scalars import yaml_scalar
-
     if isinstance(value, dict | list):
         return "{}" if isinstance(value, dict) else "[]"
     # Without the quotes that YAML wants around asterisks: it stands for a secret, it is not the text.

@@ -7,8 +7,8 @@ from noetl.dsl.checks.flow.rule_effects import step_writes
 from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, ExpressionRole
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.shape_check import did_you_mean
-from noetl.expr.analysis.uses import Use
 from noetl.expr.runtime.scope import NAMESPACES
+from noetl.expr.use import Use
 
 _INPUT = frozenset({"workload", "execution_id"})
 _STATE = _INPUT | {"ctx", "steps"}

@@ -11,11 +11,11 @@ from noetl.dsl.checks.arcs import arc_guards, guard_position
 from noetl.dsl.checks.flow.name_reads import uses_beside_item
 from noetl.dsl.checks.flow.rule_effects import run_writes, step_may_fail
 from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, ExpressionRole, PlaybookPart
-from noetl.dsl.document.guard_verdicts import FAILED, handles_failure, holds_on
+from noetl.dsl.document.guard_verdicts import FAILED, holds_on
 from noetl.dsl.document.playbook import Arc, Playbook, Step
 from noetl.dsl.document.step_graph import step_graph_of
-from noetl.expr.analysis.uses import Use
 from noetl.expr.template import template_uses
+from noetl.expr.use import Use
 
 
 def check_swallowed_failures(playbook: Playbook, context: DocumentContext) -> None:
@@ -49,7 +49,7 @@ def _suspects(playbook: Playbook, context: DocumentContext) -> Iterator[tuple[St
             continue
         for index, arc in enumerate(step.arcs):
             verdict = holds_on(arc.when, FAILED)
-            if verdict is not False and not handles_failure(arc.when):
+            if verdict is not False and not arc.handles_failure:
                 yield step, index
             if verdict and step.is_exclusive:
                 break
@@ -62,7 +62,7 @@ def _beside_handler(step: Step, index: int) -> str:
     if step.is_exclusive and holds_on(arc.when, FAILED):
         return ""  # the handler is dead then, and reported as such
     for rival in rival_arcs:
-        if rival is not arc and handles_failure(rival.when) and holds_on(rival.when, FAILED) is not False:
+        if rival is not arc and rival.handles_failure and holds_on(rival.when, FAILED) is not False:
             how = "may be taken instead of" if step.is_exclusive else "is taken beside"
             return f"the arc to `{arc.step}` {how} the one to `{rival.step}` when `{step.name}` fails"
     return ""

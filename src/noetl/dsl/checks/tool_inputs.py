@@ -9,9 +9,9 @@ from msgspec import Struct, inspect
 from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, ExpressionRole
 from noetl.dsl.document.playbook import Playbook, Step, Task
 from noetl.dsl.document.shape_check import did_you_mean, fields_of
-from noetl.expr.analysis.uses import Use
 from noetl.expr.expression import Expression
 from noetl.expr.language.lexer import tokenize
+from noetl.expr.use import Use
 
 _NUMBER = re.compile(r"\|\s*(int|float|length|count)(\(\s*\d*\s*\))?\s*$")
 """What ends in one of these is a number and cannot change a statement."""

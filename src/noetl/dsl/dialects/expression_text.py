@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterable
 
-from noetl.dsl.document.source import Mapping, Node, Scalar, ScalarValue
+from noetl.dsl.document.source import Mapping, Node, Scalar
 from noetl.expr.expression import parse
 from noetl.expr.language.guard import gives_boolean, is_concatenation, is_template
 from noetl.expr.language.lexer import SourceToken, tokenize
 from noetl.model.errors import ExpressionError
+from noetl.model.json import ScalarValue
 
 ERROR_GUARD = "{{ outcome.status == 'error' }}"
 

@@ -6,10 +6,10 @@ from typing import NamedTuple, TypeAlias
 
 from noetl.dsl.dialects.nodes import new_text
 from noetl.dsl.document.source import Mapping, Node, Scalar, Sequence
-from noetl.expr.analysis.uses import Use
 from noetl.expr.expression import parse
 from noetl.expr.language.guard import is_template
 from noetl.expr.language.lexer import SourceToken, tokenize
+from noetl.expr.use import Use
 from noetl.model.errors import ExpressionError
 
 KeyPath: TypeAlias = tuple[str, ...]

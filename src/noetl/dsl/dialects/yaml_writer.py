@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
-from noetl.dsl.dialects.yaml_scalars import yaml_block, yaml_flow_mapping, yaml_scalar
 from noetl.model.json import Json
+from noetl.model.yaml_scalars import yaml_block, yaml_flow_mapping, yaml_scalar
 
 Shape: TypeAlias = Literal[
     "", "root", "workbook", "labelled", "steps", "step", "tasks", "task", "loop", "router", "arcs", "arc"

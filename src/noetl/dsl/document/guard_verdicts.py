@@ -9,8 +9,8 @@ from typing import Final
 from noetl.dsl.document.playbook import Guard, Step
 from noetl.expr.analysis.partial_evaluation import AbstractValue, Facts, KnownValue, Uncertain, verdicts
 from noetl.expr.expression import Expression
-from noetl.expr.language.path import Path
 from noetl.expr.template import Template, template_expressions
+from noetl.expr.use import Path
 
 DONE: Final = "step.done"
 LOOP_DONE: Final = "loop.done"
@@ -35,16 +35,6 @@ def holds_on(guard: Guard, event: str) -> bool | None:
     if isinstance(guard, bool):
         return guard
     return _on_events(guard)[event]
-
-
-def handles_failure(guard: Guard) -> bool:
-    """Whether the guard looks at how the step ended: its arc then handles a failure (semantics §6)."""
-    if isinstance(guard, bool):
-        return False
-    return any(
-        use.path == ("event",) or (use.path[0] == "event" and use.path[1] in ("name", "status", "error"))
-        for use in guard.uses
-    )
 
 
 def matches_on(guard: Guard, status: str) -> bool | None:

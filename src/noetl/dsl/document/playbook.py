@@ -186,6 +186,14 @@ class Arc(Struct, frozen=True):
     def is_guarded(self) -> bool:
         return self.when is not True
 
+    @property
+    def handles_failure(self) -> bool:
+        """Whether its guard looks at how the step ended: it then handles a failure (semantics §6)."""
+        return isinstance(self.when, Expression) and any(
+            use.path == ("event",) or (use.path[0] == "event" and use.path[1] in ("name", "status", "error"))
+            for use in self.when.uses
+        )
+
 
 class Router(Struct, frozen=True):
     arcs: tuple[Arc, ...]

@@ -22,16 +22,13 @@ from yaml.events import (
 from yaml.reader import Reader, ReaderError
 
 from noetl.model.errors import NoetlError
-from noetl.model.json import Json
+from noetl.model.json import Json, ScalarValue
 
 MAX_CHARACTERS = 8_000_000
 MAX_NODES = 500_000
 MAX_DEPTH = 64
 MAX_DIGITS = 300
 """Of a whole number: so it is finite as a float, too, and far from the 4,300 digits that `int` refuses."""
-
-
-ScalarValue: TypeAlias = bool | int | float | str | None
 
 
 class Scalar:

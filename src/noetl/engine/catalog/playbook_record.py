@@ -1,15 +1,19 @@
 """The documents that executions run, as a store keeps them."""
 
+import zlib
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct, structs
 
-from noetl.dsl.compiler import CompiledPlaybook
 from noetl.dsl.document.playbook import Playbook
-from noetl.loader import examine
+from noetl.dsl.document.playbook_codec import PLAYBOOK_FORMAT, decode_playbook, encode_playbook
 from noetl.model.json import Json
 from noetl.ports.store import StoreError
+
+if TYPE_CHECKING:
+    from noetl.dsl.compiler import CompiledPlaybook
 
 
 class PlaybookUnreadable(StoreError):
@@ -25,9 +29,24 @@ class PlaybookSource(Struct, frozen=True):
     dialect: str | None = None
 
 
-def encode_source(document: PlaybookSource) -> bytes:
+class _PlaybookRecord(PlaybookSource, frozen=True):
+    """A document and what it was read as, which spares who only looks at an execution to read it again.
+
+    `playbook` is derived: where it is of another format, damaged or, as in older stores, missing, the text is
+    read.
+    """
+
+    playbook: Raw = Raw(b"")
+    format: int = 0
+    crc: int = 0
+
+
+def encode_source(document: PlaybookSource, playbook: Playbook) -> bytes:
     """What `Store.put_playbook` gets."""
-    return msgspec.json.encode(document)
+    data = encode_playbook(playbook)
+    fields = structs.asdict(document)
+    record = _PlaybookRecord(**fields, playbook=Raw(data), format=PLAYBOOK_FORMAT, crc=zlib.crc32(data))
+    return msgspec.json.encode(record)
 
 
 def decode_source(data: bytes) -> PlaybookSource:
@@ -43,7 +62,21 @@ def load_record(data: bytes, allow_kinds: Iterable[str] = ()) -> Playbook:
 
     Raises PlaybookUnreadable.
     """
-    document = decode_source(data)
+    return _read_playbook(data) or _read_source(decode_source(data), allow_kinds)
+
+
+def _read_playbook(data: bytes) -> Playbook | None:
+    try:
+        record = msgspec.json.decode(data, type=_PlaybookRecord)
+        if record.format == PLAYBOOK_FORMAT and record.crc == zlib.crc32(record.playbook):
+            return decode_playbook(bytes(record.playbook))
+    except ValueError:
+        pass
+    return None
+
+
+def _read_source(document: PlaybookSource, allow_kinds: Iterable[str]) -> Playbook:
+    """The slow path of `_read_playbook`, which gives an equal playbook."""
     loaded = _load(document, allow_kinds)
     if loaded.playbook is None:
         # Looking at what happened needs no tools.
@@ -58,7 +91,9 @@ def load_record(data: bytes, allow_kinds: Iterable[str] = ()) -> Playbook:
 _DAMAGED = "`noetl store check` says what else is wrong"
 
 
-def _load(document: PlaybookSource, allow_kinds: Iterable[str]) -> CompiledPlaybook:
+def _load(document: PlaybookSource, allow_kinds: Iterable[str]) -> "CompiledPlaybook":
+    from noetl.loader import examine  # noqa: PLC0415 - most records need no reader, and it is slow to import
+
     return examine(document.text, document.name, dialect=document.dialect, allow_kinds=allow_kinds)
 
 

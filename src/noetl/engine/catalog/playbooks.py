@@ -36,7 +36,7 @@ class PlaybookDocument(Struct, frozen=True):
 
     def encode(self) -> bytes:
         """As the store keeps it, under the hash of the canonical document."""
-        return encode_source(self.source)
+        return encode_source(self.source, self.playbook)
 
 
 class Playbooks:

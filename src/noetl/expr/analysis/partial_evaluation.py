@@ -9,12 +9,13 @@ from jinja2 import nodes
 from msgspec import Struct
 
 from noetl.expr.analysis.uses import ParsedCondition
-from noetl.expr.language.path import Path, path_of
+from noetl.expr.language.path import path_of
 from noetl.expr.language.transform import OLDER_EVENT_NAMES, with_current_event_names
 from noetl.expr.library.filters import DEFAULT_FILTERS
 from noetl.expr.library.operators import COMPARISONS
 from noetl.expr.library.tests import COMPARISON_TESTS
-from noetl.expr.runtime.conversion import truthy
+from noetl.expr.runtime.truth import truthy
+from noetl.expr.use import Path
 
 
 class KnownValue(Struct, frozen=True):

@@ -6,9 +6,10 @@ elsewhere that would have raised.
 
 from jinja2 import nodes
 
-from noetl.expr.language.path import Path, path_of
+from noetl.expr.language.path import path_of
 from noetl.expr.library.filters import LENGTH_FILTERS, SCALAR_FILTERS
 from noetl.expr.library.tests import COMPARISON_TESTS
+from noetl.expr.use import Path
 
 _NO_PATHS: frozenset[Path] = frozenset()
 _TRUE_OF_ABSENCE = frozenset({"ne", "notin"})

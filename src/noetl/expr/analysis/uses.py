@@ -10,11 +10,12 @@ from msgspec import Struct
 
 from noetl.expr.analysis.proof import proven_paths
 from noetl.expr.language.parser import Syntax
-from noetl.expr.language.path import Path, is_key
+from noetl.expr.language.path import is_key
 from noetl.expr.library.filters import DEFAULT_FILTERS, FILTERS, LENGTH_FILTERS
 from noetl.expr.library.functions import FUNCTIONS
 from noetl.expr.library.methods import METHOD_NAMES
 from noetl.expr.library.tests import TESTS
+from noetl.expr.use import Path, Use
 from noetl.model.errors import ExpressionError
 
 _LONGEST_NAME = 100
@@ -29,20 +30,6 @@ _APPLYING_FILTERS: dict[str, tuple[dict[str, Callable[..., Any]], int]] = {
     "selectattr": (TESTS, 1),
 }
 """Filters that apply another filter or test, and the place of its name among their arguments."""
-
-
-class Use(Struct, frozen=True):
-    """A path an expression reads.
-
-    `path` is a free name and the constant keys after it; `offset` is where the name stands.
-    `optional` means that the expression itself provides for its absence, `length_only` that only
-    its length is asked.
-    """
-
-    path: Path
-    offset: int
-    optional: bool = False
-    length_only: bool = False
 
 
 class ParsedCondition(Protocol):

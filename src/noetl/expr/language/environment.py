@@ -14,7 +14,8 @@ from noetl.expr.library.methods import call_method
 from noetl.expr.library.tests import TESTS
 from noetl.expr.runtime.conversion import render_text
 from noetl.expr.runtime.evaluation import Evaluation, item
-from noetl.expr.runtime.missing_value import EvaluationSite, GuardMissing, Missing, ValueMissing
+from noetl.expr.runtime.missing_value import GuardMissing, Missing, ValueMissing
+from noetl.expr.runtime.scope import EvaluationSite
 
 _RESULT = "_result"
 

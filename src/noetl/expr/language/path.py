@@ -1,10 +1,10 @@
 """Paths such as `ctx.user['name']` in the syntax tree."""
 
-from typing import TypeAlias, TypeGuard
+from typing import TypeGuard
 
 from jinja2 import nodes
 
-Path: TypeAlias = tuple[str, ...]
+from noetl.expr.use import Path
 
 
 def path_of(node: nodes.Node) -> Path | None:

@@ -13,10 +13,11 @@ import msgspec
 
 from noetl.expr.library.methods import METHODS, replace_text
 from noetl.expr.library.operators import charge_new_items
-from noetl.expr.runtime.conversion import render_text, to_json, truthy, type_name
+from noetl.expr.runtime.conversion import render_text, to_json, type_name
 from noetl.expr.runtime.evaluation import Evaluation
 from noetl.expr.runtime.limits import CALL_COST, MAX_NUMERAL
 from noetl.expr.runtime.marker import refuse_markers_in
+from noetl.expr.runtime.truth import truthy
 from noetl.model.errors import ExpressionError
 from noetl.model.reference import escape, unescape
 

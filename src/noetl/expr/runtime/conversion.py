@@ -12,16 +12,6 @@ from noetl.model.json import Json
 _SCALARS = frozenset({str, int, bool, type(None)})
 _KINDS = {str: "text", bool: "a boolean", int: "a number", float: "a number", type(None): "none"}
 
-_FALSE = frozenset({"", "0", "false", "no", "none"})
-"""Text that does not count as true in a guard, in lower case and without blanks around it."""
-
-
-def truthy(value: object) -> bool:
-    """Whether a guard with this value holds: the one truthiness of guards."""
-    if isinstance(value, str):
-        return value.strip().lower() not in _FALSE
-    return bool(value)
-
 
 def type_name(value: object) -> str:
     """What a playbook author would call this value."""

@@ -1,16 +1,8 @@
 """What a name or key that is not there answers: two kinds, chosen by where the expression stands."""
 
-import enum
 from typing import Never
 
 from jinja2 import Undefined, UndefinedError
-
-
-class EvaluationSite(enum.Enum):
-    """Where an expression stands: a condition, or anything whose value is used."""
-
-    GUARD = "guard"
-    VALUE = "value"
 
 
 class MissingError(UndefinedError):

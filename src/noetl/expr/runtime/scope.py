@@ -1,5 +1,6 @@
 """What the names of an expression mean."""
 
+import enum
 from collections.abc import Callable, Iterable, Mapping
 from typing import cast
 
@@ -12,6 +13,7 @@ __all__ = [
     "ITERATOR_NAMESPACES",
     "MUTABLE_NAMESPACES",
     "NAMESPACES",
+    "EvaluationSite",
     "Scope",
 ]
 
@@ -46,6 +48,13 @@ BUILTIN_ITER_KEYS = frozenset({"count", "first", "index", "last", "parent"})
 """Keys of `iter` that have no bare name."""
 
 _EMPTY: Mapping[str, object] = {}
+
+
+class EvaluationSite(enum.Enum):
+    """Where an expression stands: a condition, or anything whose value is used."""
+
+    GUARD = "guard"
+    VALUE = "value"
 
 
 class Scope:

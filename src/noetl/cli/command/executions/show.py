@@ -11,7 +11,6 @@ from noetl.cli.execution_owner import ExecutionOwner, find_owner, status_text
 from noetl.cli.report.execution_report import MOST_LINES, ExecutionReport, execution_json
 from noetl.cli.report.explanation import cancel_text, discarded_lines, run_lines, section_lines, wait_lines
 from noetl.cli.report.failed_attempts import FailedAttempts
-from noetl.cli.report.failure_location import FailureLocator
 from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.report.format import cut_lines, yaml_lines
 from noetl.cli.report.next_commands import command_lines, next_commands
@@ -104,6 +103,9 @@ def _explanation_json(details: ExecutionDetails) -> dict[str, Any]:
     error = first_failure(history.state)
     if error is None or "failure" not in explanation:
         return explanation
+    # Only a failure needs what reads documents, and that is slow to import.
+    from noetl.cli.report.failure_location import FailureLocator
+
     location = FailureLocator(history.state, error, source, _failed_attempts(history)).location()
     if location is not None and location.file == source.name:
         explanation["failure"] |= {"line": location.number, "column": location.column}

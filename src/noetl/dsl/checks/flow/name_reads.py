@@ -8,8 +8,8 @@ from noetl.dsl.checks.flow.name_sources import NameSources, task_arg_paths
 from noetl.dsl.checks.flow.path_sets import Path
 from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, ExpressionRole
 from noetl.dsl.document.playbook import Playbook, Step
-from noetl.expr.analysis.uses import Use
 from noetl.expr.runtime.scope import BUILTIN_ITER_KEYS, ITERATOR_NAMESPACES, NAMESPACES
+from noetl.expr.use import Use
 
 
 class NameScope(enum.Enum):

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from noetl.dsl.document.guard_verdicts import FAILED, handles_failure, holds_on, terminal_events
+from noetl.dsl.document.guard_verdicts import FAILED, holds_on, terminal_events
 from noetl.dsl.document.playbook import Step
 
 
@@ -35,7 +35,7 @@ def step_routes(step: Step) -> StepRoutes:
         on_failure = verdicts.get(FAILED, False)
         if on_success is not False:
             succeeded.append(ArcChoice(index, on_success is True))
-        if on_failure is not False and (on_success is False or handles_failure(arc.when)):
+        if on_failure is not False and (on_success is False or arc.handles_failure):
             failed.append(ArcChoice(index, on_failure is True))
         if step.is_exclusive:
             open_events -= {event for event, verdict in verdicts.items() if verdict is True}

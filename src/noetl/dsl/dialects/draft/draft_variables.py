@@ -18,8 +18,8 @@ from noetl.dsl.dialects.template_edits import EditFinder, KeyPath, name_edits
 from noetl.dsl.document.playbook import Reducer
 from noetl.dsl.document.shape_check import ProblemReporter
 from noetl.dsl.document.source import Mapping, MappingEntry, Node, Scalar, Sequence
-from noetl.expr.analysis.uses import Use
 from noetl.expr.runtime.scope import BUILTIN_ITER_KEYS
+from noetl.expr.use import Use
 
 _REDUCERS = frozenset(get_args(Reducer))
 

@@ -7,8 +7,8 @@ from functools import partial
 from noetl.dsl.dialects.expression_text import as_expression, as_operand, as_template, member_expression
 from noetl.dsl.dialects.template_edits import EditFinder, KeyPath, edit_node, name_edits
 from noetl.dsl.document.source import Node
-from noetl.expr.analysis.uses import Use
 from noetl.expr.runtime.scope import NAMESPACES
+from noetl.expr.use import Use
 
 # Of the task or the event at hand: never carried into a nested document.
 _CURRENT_ONLY = frozenset({"_attempt", "_idempotency_key", "_prev", "_task", "event", "outcome"})

@@ -2,8 +2,7 @@
 
 import re
 
-from noetl.dsl.document.source import ScalarValue
-from noetl.model.json import Json
+from noetl.model.json import Json, ScalarValue
 
 # Text that YAML 1.1 readers, still common, take for booleans and null.
 _WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
