@@ -59,6 +59,27 @@ allow_kind = click.option(
     metavar="NAME",
     help="Accept tasks of this kind although no tool here knows it. May be repeated.",
 )
+
+
+def _load_tools(ctx: click.Context, _param: click.Parameter, files: tuple[str, ...]) -> None:
+    """Makes the tools known before the command looks at anything."""
+    if not files or ctx.resilient_parsing:  # completion runs nobody's code
+        return
+    from noetl.cli.tool_files import load_tool_file
+
+    for name in files:
+        load_tool_file(name)
+
+
+tools = click.option(
+    "--tools",
+    multiple=True,
+    type=FileName(),
+    metavar="FILE.py",
+    expose_value=False,
+    callback=_load_tools,
+    help="Know the tools that this Python file declares, too. May be repeated.",
+)
 file = click.argument("file", type=FileName())
 out = click.option(
     "-f",
@@ -81,6 +102,7 @@ store = click.option(
     help="The store, for example sqlite:///runs.db.  [default: the one in HOME]",
 )
 quiet = click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+logs = click.option("--logs", is_flag=True, help="Show what tasks print, as they do, on standard error.")
 verbose = click.option("-v", "--verbose", is_flag=True, help="Show every task and every decision.")
 catalogs = click.option(
     "--catalog",
@@ -128,17 +150,27 @@ class RunOptions(Struct, frozen=True):
     catalogs: tuple[str, ...]
     quiet: bool
     verbose: bool
+    logs: bool
 
 
 def run_options(function: Callable[..., int]) -> Callable[..., Any]:
-    """For verbs that run: `--catalog`, `--slots`, `-q`, `-v` and `store_options`, as `run_as`."""
+    """For verbs that run: `--tools`, `--catalog`, `--slots`, `--logs`, `-q`, `-v`, `store_options`.
+
+    All but the first come as `run_as`.
+    """
 
     @wraps(function)
     def with_run_options(
-        *, catalogs: tuple[str, ...], slots: int | None, quiet: bool, verbose: bool, **arguments: Any
+        *,
+        catalogs: tuple[str, ...],
+        slots: int | None,
+        quiet: bool,
+        verbose: bool,
+        logs: bool,
+        **arguments: Any,
     ) -> int:
         flags = {name: arguments.pop(name) for name in ("home", "store", "output")}
-        run_as = RunOptions(read_settings({**flags, "slots": slots}), catalogs, quiet, verbose)
+        run_as = RunOptions(read_settings({**flags, "slots": slots}), catalogs, quiet, verbose, logs)
         return function(run_as=run_as, **arguments)
 
-    return catalogs(slots(quiet(verbose(store_options(with_run_options)))))
+    return tools(catalogs(slots(logs(quiet(verbose(store_options(with_run_options)))))))

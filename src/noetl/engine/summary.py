@@ -23,8 +23,9 @@ class ExecutionFailed(NoetlError):
 class Execution(Struct, frozen=True, kw_only=True):
     """An execution as it stands, or ended: what `noetl run -o json` prints.
 
-    `error` is `{step, task, attempt, kind, message}` of the first unhandled failure; `duration_ms` is from
-    the request's first event to the last.
+    `error` is `{step, task, attempt, kind, message}` of the first unhandled failure, with the end of the
+    `traceback` if that is an exception of a tool; `duration_ms` is from the request's first event to the
+    last.
     """
 
     execution_id: str
@@ -86,4 +87,5 @@ def _error_json(error: ErrorInfo | None) -> dict[str, Any] | None:
         return None
     # Before its first attempt, an expression of its inputs may fail: it has none, and not one of number 0.
     where = {name: error.details.get(name) or None for name in ("step", "task", "attempt")}
-    return {**where, "kind": error.kind, "message": error.message}
+    traceback = {"traceback": text} if (text := error.details.get("traceback")) else {}
+    return {**where, "kind": error.kind, "message": error.message, **traceback}

@@ -35,6 +35,7 @@ BINARY = "png"
 )
 @options.dialect
 @options.allow_kind
+@options.tools
 @options.home
 @options.store
 @options.output

@@ -1,6 +1,6 @@
 """How an execution ended: one JSON document for programs, a few paragraphs for people."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,9 +10,11 @@ from noetl.cli.console import Paint, plain_paint, visible
 from noetl.cli.report.failed_attempts import FailedAttempts
 from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.report.format import cut_lines, duration_text, pluralize, yaml_lines
+from noetl.cli.report.log_text import attempt_lines, without_ending
 from noetl.cli.report.next_commands import command_lines
 from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.summary import elapsed_micros, execution_of, first_failure
+from noetl.engine.task_log import LogLine
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.model.reference import unescape
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 MOST_LINES = 40
 """Of a result, on a terminal."""
 _MOST_INPUT = 20
+_MOST_PRINTED = 10
 _MOST_DISCARDED = 10
 
 _DISCARDED = {
@@ -49,6 +52,8 @@ class ExecutionReport(Struct, frozen=True):
     paint: Paint = plain_paint
     status: str = ""
     """Said in place of that of the state."""
+    log: Sequence[LogLine] = ()
+    """What its tasks printed."""
 
     def result(self, *, most: int | None = None) -> str:
         """The result as YAML, of no more than `most` lines; empty if there is none."""
@@ -108,7 +113,7 @@ class ExecutionReport(Struct, frozen=True):
         from noetl.cli.report.failure_location import FailureLocator
 
         locator = FailureLocator(self.state, error, self.source, self.failed_attempts)
-        return [*lines, *self._excerpt(locator), *_input_lines(locator), *_traceback_lines(locator)]
+        return [*lines, *self._excerpt(locator), *_input_lines(locator), *self._output_lines(locator)]
 
     def _excerpt(self, locator: "FailureLocator") -> list[str]:
         location = locator.location()
@@ -120,9 +125,23 @@ class ExecutionReport(Struct, frozen=True):
         excerpt = excerpt_line(location.text, location.number, location.column, self.paint)
         return ["", *(f"  {line}" for line in (self.paint("position", name), *excerpt))]
 
+    def _output_lines(self, locator: "FailureLocator") -> list[str]:
+        """What the failed attempt printed, and the traceback it left."""
+        printed = attempt_lines(self.log, locator.attempt.started) if locator.attempt is not None else []
+        # A tool's traceback stands in its log, too.
+        printed = without_ending(printed, locator.traceback.splitlines())
+        lines = []
+        if printed:
+            left_out = len(printed) - _MOST_PRINTED
+            lines = ["", "  printed:"] + ["    …"] * (left_out > 0)
+            lines += _indented(visible(line) for line in printed[-_MOST_PRINTED:])
+        return [*lines, *_traceback_lines(locator)]
+
     def _next_commands(self) -> list[str]:
         execution_id = self.state.execution_id
         commands = [(self.follow_up.executions_command("show", execution_id), "what happened")]
+        if self.log:
+            commands.append((self.follow_up.executions_command("logs", execution_id), "what tasks printed"))
         if self.state.failures:
             retry = self.follow_up.executions_command("retry", execution_id)
             commands.insert(0, (retry, "goes on from what failed"))

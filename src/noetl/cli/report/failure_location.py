@@ -1,18 +1,24 @@
 """Which line a failure is about: of the playbook, or of a script."""
 
+import os
 import re
 from typing import NamedTuple
 
+import noetl
 from noetl.cli.report.failed_attempts import FailedAttempts
 from noetl.dsl.document.source import SourceLines
 from noetl.dsl.failure_positions import Failure, read_failure_positions
 from noetl.engine.catalog.playbook_record import PlaybookSource
+from noetl.events.bodies import TaskProcessed
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.loader import installed_kinds
-from noetl.model.outcome import ErrorInfo, Outcome
+from noetl.model.outcome import ErrorInfo
 
 CODE = "<code>"
 """What tracebacks call Python code that stands in the playbook."""
+
+_PACKAGE = os.path.dirname(noetl.__file__) + os.sep
+"""What fails in there is no fault of anything that a user could look at."""
 
 _FRAME = re.compile(r'^( *)File "([^"]*)", line (\d+)', re.MULTILINE)
 _MARKERS = re.compile(r" *[~^]+")
@@ -45,7 +51,7 @@ class FailureLocator:
         inputs = (attempt.started.input if attempt is not None else None) or {}
         self._source = source
         self._failure = Failure(error, rule, inputs)
-        self.traceback = _traceback_of(processed.outcome, self._failure) if processed is not None else ""
+        self.traceback = _traceback_of(processed, self._failure)
         self._positions = None
         if source is not None:
             self._positions = read_failure_positions(
@@ -55,12 +61,12 @@ class FailureLocator:
     def location(self) -> FailureLocation | None:
         """The line of the code that raised, else what the document has to do with it."""
         frame = _own_frame(self.traceback)
-        if frame is not None and frame.file != CODE:
-            return frame
+        if frame is not None and frame.file != CODE and not frame.file.startswith(_PACKAGE):
+            return frame._replace(file=_short_path(frame.file))
         if self._positions is None or self._source is None:
             return None
         position = self._positions.position(self._failure)
-        if frame is not None:
+        if frame is not None and frame.file == CODE:
             code = self._positions.code_position(self._failure, frame.number, frame.column)
             position = code or position
         if position is None:
@@ -80,12 +86,23 @@ class FailureLocator:
         return f'{indent}File "{self._source.name}", line {position.line}' if position else match[0]
 
 
-def _traceback_of(outcome: Outcome, failure: Failure) -> str:
-    """The traceback of the code, unless something failed after it: an expression that judged its outcome."""
-    if outcome.error is None or outcome.error.kind != failure.kind:
-        return ""
-    traceback = outcome.helpers.get("py", {}).get("traceback")
+def _traceback_of(processed: TaskProcessed | None, failure: Failure) -> str:
+    """The traceback of a tool's or a task's own code, if that is what failed.
+
+    An expression may have failed after it, which judged its outcome.
+    """
+    traceback = failure.details.get("traceback")
+    outcome = processed.outcome if processed is not None else None
+    if traceback is None and outcome is not None and outcome.error is not None:
+        py = outcome.helpers.get("py", {}) if outcome.error.kind == failure.kind else {}
+        traceback = py.get("traceback")
     return traceback if isinstance(traceback, str) else ""
+
+
+def _short_path(file: str) -> str:
+    """As one would type it here."""
+    here = os.getcwd() + os.sep
+    return file.removeprefix(here)
 
 
 def _own_frame(traceback: str) -> FailureLocation | None:

@@ -170,7 +170,7 @@ def find_kind(context: ReaderContext, node: Node) -> Kind | None:
     if kind is None and name and name not in context.kinds.allowed:
         hint = (
             did_you_mean(name, context.kinds.names)
-            or "`--allow-kind` accepts a kind that is not installed here"
+            or "`--tools` knows those of a file, `--allow-kind` accepts one that is not installed here"
         )
         context.report("unknown-kind", node, f"there is no tool kind `{name}`", hint)
     return kind

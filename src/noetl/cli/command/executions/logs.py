@@ -8,6 +8,7 @@ import msgspec
 
 from noetl.cli import console, options
 from noetl.cli.command.executions.follow_events import follow_events
+from noetl.cli.report.log_text import log_origin
 from noetl.cli.store_access import with_store
 from noetl.engine.history.lookup import find_execution
 from noetl.engine.task_log import LogLine, TaskLog
@@ -80,10 +81,5 @@ def _print_lines(lines: list[LogLine], settings: Settings) -> bool:
 
 
 def _text(line: LogLine, paint: console.Paint) -> str:
-    origin = "/".join(part for part in (line.step, line.task) if part)
-    if line.iteration is not None:
-        origin += f"[{line.iteration}]"
-    if line.attempt > 1:
-        origin += f"#{line.attempt}"
-    head = paint("faint", f"{line.ts}  {console.visible(origin)}".rstrip())
+    head = paint("faint", f"{line.ts}  {console.visible(log_origin(line))}".rstrip())
     return f"{head}  {console.visible(line.text)}"

@@ -20,6 +20,7 @@ from noetl.cli.timestamps import iso_time, local_time, now_micros
 from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source
 from noetl.engine.history.read import History, read_history
 from noetl.engine.summary import first_failure
+from noetl.engine.task_log import LogLine, TaskLog
 from noetl.kernel.explain.explainer import Explanation, explain
 from noetl.model.reference import unescape
 from noetl.ports.store import ExecutionQuery, ExecutionRecord, Store
@@ -37,10 +38,13 @@ class ExecutionDetails(Struct, frozen=True):
     owner: ExecutionOwner | None
     children: list[ExecutionRecord]
     explanation: Explanation
+    log: list[LogLine]
+    """What its tasks printed, if it failed."""
 
 
 @click.command("show")
 @options.execution
+@options.tools
 @options.store_options
 def command(*, name: str, **store_flags: str | None) -> None:
     """Show one execution: how it is, and why.
@@ -68,6 +72,7 @@ async def _read_details(
         await find_owner(home, store, record),
         children.executions[::-1],
         explain(history.plan, record.execution_id, history.events),
+        TaskLog(home.logs).tail(record.execution_id).read() if record.status == "failed" else [],
     )
 
 
@@ -125,9 +130,8 @@ def _text_lines(details: ExecutionDetails, configuration: Configuration) -> list
     paint = console.stdout_paint(color=configuration.settings.color)
     last_ts = now_micros() if details.owner else history.events[-1].ts
     status = "" if state.over else status_text(history.record, details.owner)
-    report = ExecutionReport(
-        state, follow_up, details.source, _failed_attempts(history), last_ts, paint, status
-    )
+    attempts = _failed_attempts(history)
+    report = ExecutionReport(state, follow_up, details.source, attempts, last_ts, paint, status, details.log)
     parts = [report.ending(), *_fact_lines(details)]
     steps = [
         (console.visible(name), summary.status, str(summary.runs))

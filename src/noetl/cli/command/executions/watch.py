@@ -34,6 +34,7 @@ _QUIET_EVENTS = (
 
 @click.command("watch")
 @options.execution
+@options.tools
 @options.store_options
 def command(*, name: str, **store_flags: str | None) -> int:
     """Follow an execution to its end.

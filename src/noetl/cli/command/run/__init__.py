@@ -40,6 +40,7 @@ class StartArguments(Struct, frozen=True):
 @click.option("--ctx", metavar="JSON|@FILE", help="The first ctx: a JSON mapping, @FILE, or @- for stdin.")
 @options.dialect
 @options.allow_kind
+@options.tools
 @options.store
 @options.home
 @options.catalogs
@@ -55,6 +56,7 @@ class StartArguments(Struct, frozen=True):
 )
 @click.option("--timeout", metavar="SECONDS", help="How long the execution may take: 90, 5m, 1h30m.")
 @click.option("--dry-run", is_flag=True, help="Show what would run, and run nothing.")
+@options.logs
 @options.quiet
 @options.verbose
 @options.output
@@ -68,6 +70,7 @@ def run(
     catalogs: tuple[str, ...],
     slots: int | None,
     dry_run: bool,
+    logs: bool,
     quiet: bool,
     verbose: bool,
     output: str | None,
@@ -93,7 +96,7 @@ def run(
             return _print_plan(request, configuration)
     from noetl.cli.command.run.execute import execute
 
-    return execute(request, options.RunOptions(configuration, catalogs, quiet, verbose))
+    return execute(request, options.RunOptions(configuration, catalogs, quiet, verbose, logs))
 
 
 def _check_resume(file: str | None, start: dict[str, Any], *, dry_run: bool) -> None:

@@ -27,7 +27,9 @@ def execute(request: ExecutionRequest, options: RunOptions) -> int:
         color=settings.color,
     )
     catalogs = [Path(folder) for folder in options.catalogs]
-    end = run_in_foreground(request, configuration, progress, catalogs)
+    # Lines go between those of the progress; where that is silent they were still asked for.
+    print_line = console.say if options.quiet else progress.say
+    end = run_in_foreground(request, configuration, progress, catalogs, print_line if options.logs else None)
     return _print_report(end, configuration, last_ts=progress.last_ts, quiet=options.quiet)
 
 
@@ -37,7 +39,7 @@ def _print_report(end: ForegroundEnd, configuration: Configuration, *, last_ts: 
     follow_up = FollowUp(configuration)
     on_terminal = sys.stderr is not None and sys.stderr.isatty()
     paint = console.color_paint if settings.color and on_terminal else console.plain_paint
-    report = ExecutionReport(state, follow_up, end.source, end.failed_attempts, last_ts, paint)
+    report = ExecutionReport(state, follow_up, end.source, end.failed_attempts, last_ts, paint, log=end.log)
     as_json = settings.output == "json"
     if as_json:
         console.write_json(execution_json(state, last_ts=last_ts))
