@@ -12,14 +12,17 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
+from noetl.dsl.document.problem import Problem
 from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.catalog.playbooks import Playbooks
+from noetl.engine.catalog.request_keys import unread_keys
 from noetl.engine.service import Watch
 from noetl.engine.summary import Execution, execution_of
 from noetl.engine.task_log import LogLine, TaskLog, WatchedLog
 from noetl.home import home_of, key_location, result_store_of, store_url
 from noetl.loader import TextOrPath, read_source
 from noetl.local import Local
+from noetl.model.secret import hide_secrets
 from noetl.ports.store import Store
 from noetl.settings import Configuration, read_settings
 from noetl.stores import open_store, store_file_of
@@ -63,12 +66,17 @@ async def arun(
     configuration = read_settings({"store": store, "slots": slots, "allow_kinds": tuple(allow_kinds)})
     name, text = read_source(source)
     file = "" if text is source else os.path.abspath(os.fspath(source))
+    warnings: list[Problem] = []
     playbooks = Playbooks(
-        [Path(os.fspath(folder)) for folder in catalogs], configuration.settings.allow_kinds
+        [Path(os.fspath(folder)) for folder in catalogs],
+        configuration.settings.allow_kinds,
+        on_read=lambda document: warnings.extend(document.playbook.warnings),
     )
     async with open_local(configuration, playbooks=playbooks) as (local, _):
+        playbook_source = PlaybookSource(text, name, file, dialect)
+        warnings += unread_keys(playbooks.read(playbook_source).playbook, text, workload or {})
         execution_id = await local.start(
-            PlaybookSource(text, name, file, dialect),
+            playbook_source,
             workload=workload,
             ctx=ctx,
             labels=labels,
@@ -77,7 +85,9 @@ async def arun(
         )
         state = await local.wait_for_end(execution_id)
         result, ctx = await local.resolve(state.result), await local.resolve(state.ctx.values)
-        return structs.replace(execution_of(state), result=result, ctx=ctx)
+        return structs.replace(
+            execution_of(state), result=hide_secrets(result), ctx=hide_secrets(ctx), warnings=warnings
+        )
 
 
 def run(source: TextOrPath, workload: Mapping[str, Any] | None = None, **options: Any) -> Execution:

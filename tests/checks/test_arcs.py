@@ -1,5 +1,11 @@
+import time
+from collections.abc import Mapping
+
 import pytest
 
+from noetl.dsl.document import guard_verdicts
+from noetl.expr.analysis.partial_evaluation import Facts, verdicts
+from noetl.expr.expression import Expression
 from noetl.loader import examine
 from tests.checks.check_fragments import assert_clean, assert_found, document_text
 
@@ -131,3 +137,31 @@ def test_a_step_without_a_loop_never_ends_with_loop_done() -> None:
 def test_nothing_is_said_about_guards_that_cannot_be_read(guard: str) -> None:
     problems = examine(document_text(step(f'- step: a\n  when: "{guard}"\n- step: b')), "test.yaml").problems
     assert [problem.severity for problem in problems] == ["error"]
+
+
+def test_each_guard_of_a_large_router_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[str] = []
+
+    def count(condition: Expression, cases: Mapping[str, Facts]) -> dict[str, bool | None]:
+        judged.append(condition.source)
+        return verdicts(condition, cases)
+
+    monkeypatch.setattr(guard_verdicts, "verdicts", count)
+    guards = [f"{{{{ ctx.n == {number} }}}}" for number in range(5_000)]
+    assert_clean(router_of(guards))
+    assert sorted(judged) == sorted(guards)
+    assert guard_verdicts._on_events.cache_info().currsize == 0
+
+
+def test_a_router_with_many_arcs_is_checked_in_time() -> None:
+    """A hundred thousand take less than ten seconds; this is a fifth of them, for busy machines."""
+    text = document_text(router_of([f"{{{{ ctx.n == {number} }}}}" for number in range(20_000)]))
+    began = time.process_time()
+    examine(text, "test.yaml")
+    assert time.process_time() - began < 4
+
+
+def router_of(guards: list[str]) -> str:
+    arcs = "".join(f'\n        - {{ step: end, when: "{guard}" }}' for guard in guards)
+    steps = "- step: start\n  next:\n    spec: { mode: inclusive }\n    arcs:" + arcs
+    return steps + "\n- step: end\n  tool: { kind: noop }\n"

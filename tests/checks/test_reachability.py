@@ -113,7 +113,7 @@ def test_the_final_step_needs_no_arc() -> None:
               next: { arcs: [{ step: poll }] }
             - step: poll
               tool: { kind: wait, seconds: 5 }
-              next: { arcs: [{ step: check }] }
+              next: { arcs: [{ step: check, when: "{{ event.name == 'step.done' }}" }] }
             - step: check
               next: { arcs: [{ step: poll, when: "{{ not ctx.ready }}" }] }
             """,

@@ -182,3 +182,92 @@ def test_work_behind_a_step_that_only_routes() -> None:
 )
 def test_arcs_that_do_no_harm(fragment: str) -> None:
     assert_clean(fragment)
+
+
+SPIN = """
+    - step: start
+      tool: { kind: shell, command: [poll] }
+      next: { arcs: [{ step: start, when: §"{{ ctx.done != true }}" }] }
+    """
+
+
+@pytest.mark.parametrize(
+    "fragment",
+    [
+        pytest.param(SPIN, id="to itself"),
+        pytest.param(
+            """
+            - step: start
+              tool: { kind: shell, command: [poll], set: { ctx.done: "{{ outcome.result.done }}" } }
+              next:
+                arcs:
+                  - { step: end, when: "{{ event.name == 'step.done' and ctx.done }}" }
+                  - { step: §start }
+            - step: end
+              tool: { kind: noop }
+            """,
+            id="what only its own task writes does not change while it fails",
+        ),
+        pytest.param(
+            """
+            - step: start
+              tool: { kind: shell, command: [poll] }
+              next: { arcs: [{ step: §route }] }
+            - step: route
+              next: { arcs: [{ step: start, when: "{{ workload.more }}" }] }
+            """,
+            id="over a step that only routes",
+        ),
+        pytest.param(
+            """
+            - step: start
+              tool: { kind: shell, command: [poll] }
+              next: { arcs: [{ step: §pause }] }
+            - step: pause
+              tool: { kind: wait, seconds: 1 }
+              next: { arcs: [{ step: start, when: "{{ event.name == 'step.done' and workload.more }}" }] }
+            """,
+            id="over another step",
+        ),
+    ],
+)
+def test_an_arc_that_leads_back_to_a_step_as_long_as_it_fails(fragment: str) -> None:
+    (problem,) = assert_found("failure-loop", fragment)
+    assert problem.message == "while `start` fails, this arc leads back to it again and again"
+
+
+@pytest.mark.parametrize(
+    "fragment",
+    [
+        pytest.param(SPIN.replace('§"{{', "\"{{ event.name == 'step.done' and"), id="after a success only"),
+        pytest.param(
+            SPIN.replace('§"{{ ctx.done != true }}"', '"{{ ctx.n < 3 }}", set: { ctx.n: "{{ ctx.n + 1 }}" }'),
+            id="the arc counts",
+        ),
+        pytest.param(
+            SPIN.replace("next:", 'set: { ctx.done: "{{ ctx.n > 3 }}" }\n      next:').replace("§", ""),
+            id="the step counts",
+        ),
+        pytest.param(
+            """
+            - step: start
+              tool: { kind: shell, command: [poll], spec: { policy: { rules: [{ else: { do: continue } }] } } }
+              next: { arcs: [{ step: start, when: "{{ ctx.done != true }}" }] }
+            """,
+            id="the policy lets nothing fail",
+        ),
+        pytest.param(
+            """
+            - step: start
+              tool: { kind: shell, command: [poll] }
+              next: { arcs: [{ step: count, when: "{{ event.result.more }}" }] }
+            - step: count
+              tool: { kind: noop }
+              next: { arcs: [{ step: start }] }
+            """,
+            id="a failure has no result to go on with",
+        ),
+    ],
+)
+def test_cycles_that_a_failure_does_not_keep_going(fragment: str) -> None:
+    assert_clean(fragment)

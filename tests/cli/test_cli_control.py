@@ -27,6 +27,20 @@ MENDED = HEADER + (
     "- step: work\n"
     "  tool: {name: read, kind: python, code: \"result = open('wanted.txt').read() + str(n)\", args: {n: '{{ ctx.n | default(0) }}'}}\n"
 )
+MEETING = HEADER + (
+    "workflow:\n"
+    "- step: start\n"
+    "  next: {spec: {mode: inclusive}, arcs: [{step: a}, {step: b}]}\n"
+    "- step: a\n"
+    "  tool: {name: need, kind: shell, command: [test, -f, wanted.txt]}\n"
+    "  next: {arcs: [{step: meet, when: \"{{ event.name == 'step.done' }}\", args: {a: 1}}]}\n"
+    "- step: b\n"
+    "  tool: {kind: noop}\n"
+    "  next: {arcs: [{step: meet, when: \"{{ event.name == 'step.done' }}\", args: {b: 2}}]}\n"
+    "- step: meet\n"
+    "  spec: {policy: {join: all}}\n"
+    "  tool: {kind: noop, args: {sum: '{{ args.a | default(0) + args.b | default(0) }}'}}\n"
+)
 BUSY = HEADER + (
     "workflow:\n"
     "- step: start\n"
@@ -40,7 +54,7 @@ BUSY = HEADER + (
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name, text in (("gate", GATE), ("mended", MENDED), ("busy", BUSY)):
+    for name, text in (("gate", GATE), ("mended", MENDED), ("meeting", MEETING), ("busy", BUSY)):
         (tmp_path / f"{name}.yaml").write_text(text)
     return tmp_path
 
@@ -134,6 +148,32 @@ def test_a_failed_one_is_retried_where_it_failed(folder: Path) -> None:
     assert (again.code, "only a failed execution" in again.err) == (2, True)
 
 
+def test_a_join_waits_for_the_retry_of_a_branch_that_failed(folder: Path) -> None:
+    failed = run("run", "meeting.yaml", "-o", "json", cwd=folder)
+    assert (failed.code, failed.json["waiting"]) == (1, [{"step": "meet", "reason": "the branch `a` failed"}])
+    assert "step `meet` waits for a retry: the branch `a` failed" in failed.err
+    recorded = run("executions", "retry", "latest", "--no-run", cwd=folder)
+    assert (recorded.code, "runs again: a" in recorded.err) == (0, True)
+    again = run("run", "--resume", "latest", "-o", "json", cwd=folder)
+    assert (again.code, again.json["waiting"]) == (1, failed.json["waiting"])
+    (folder / "wanted.txt").write_text("")
+    mended = run("executions", "retry", "latest", "-o", "json", cwd=folder)
+    assert (mended.code, mended.json["result"], mended.json["waiting"]) == (0, {"sum": 3}, [])
+    assert mended.json["steps"]["meet"] == {"status": "completed", "runs": 1}
+    assert "execution: runs again: a\n" in mended.err
+    assert verb(folder, "verify", "latest")["ok"]
+
+
+def test_what_a_timeout_cut_short_is_retried(folder: Path) -> None:
+    failed = run("run", "gate.yaml", "--timeout", "0.2", "-o", "json", cwd=folder)
+    assert (failed.code, failed.json["error"]["kind"]) == (1, "timeout")
+    assert "noetl executions retry" in failed.err
+    assert verb(folder, "retry", "latest", "--no-run")["status"] == "running"
+    assert verb(folder, "signal", "latest", "go", "late")["recorded"]
+    ran = run("run", "--resume", "latest", "-o", "json", cwd=folder)
+    assert (ran.code, ran.json["result"]) == (0, {"said": "late"})
+
+
 def test_a_fork_goes_on_by_itself_from_any_event(folder: Path) -> None:
     (folder / "wanted.txt").write_text("n is ")
     original = run("run", "mended.yaml", "-o", "json", cwd=folder).json
@@ -199,3 +239,57 @@ def test_a_full_disk_ends_the_run_and_nothing_is_lost(folder: Path) -> None:
     assert resumed.json["steps"]["busy"]["status"] == "completed"
     assert run("store", "check", cwd=folder).code == 0
     assert os.listdir(folder / ".noetl")
+
+
+WAITING = HEADER + (
+    "workflow:\n"
+    "- step: start\n"
+    "  tool: [{kind: wait, signal: %s}]\n"
+    '  next: {arcs: [{step: end, when: "{{ ctx.signals.go }}"}, {step: end, when: "{{ signals.stop }}"}]}\n'
+    "- step: end\n"
+    "  tool: {kind: noop}\n"
+)
+NOBODY_WAITS = "nothing in `test/it` waits for the signal `%s`, only for `approved`, `go`, `stop`"
+
+
+@pytest.mark.parametrize(
+    ("waited", "sent", "warnings"),
+    [
+        (
+            "approved",
+            "aproved",
+            [f"{NOBODY_WAITS % 'aproved'}; did you mean `approved`?"],
+        ),
+        (
+            "approved",
+            "other",
+            [NOBODY_WAITS % "other"],
+        ),
+        ("approved", "go", []),
+        ("approved", "stop", []),
+        ("approved", "approved", []),
+        ('"{{ workload.name }}"', "other", []),
+    ],
+)
+def test_a_signal_that_nobody_waits_for_is_given_with_a_warning(
+    folder: Path, waited: str, sent: str, warnings: list[str]
+) -> None:
+    (folder / "it.yaml").write_text(WAITING % waited)
+    start = run("run", "it.yaml", "--set", "name=x", "--timeout", "1", "-o", "json", cwd=folder)
+    execution_id = start.json["execution_id"]
+    recorded = run("executions", "fork", execution_id, "--at", "4", "--no-run", "-o", "json", cwd=folder)
+    forked = recorded.json["execution_id"]
+    answer = verb(folder, "signal", forked, sent)
+    assert (answer["recorded"], answer["warnings"]) == (True, warnings)
+    text = run("executions", "signal", forked, sent, cwd=folder)
+    assert [line for line in text.err.splitlines() if "warning" in line] == [
+        f"warning: {w}" for w in warnings
+    ]
+
+
+def test_a_playbook_without_signals_waits_for_none(folder: Path) -> None:
+    failed = run("run", "mended.yaml", "-o", "json", cwd=folder).json["execution_id"]
+    recorded = run("executions", "retry", failed, "--no-run", "-o", "json", cwd=folder)
+    assert recorded.json["warnings"] == []
+    answer = verb(folder, "signal", failed, "go")
+    assert answer["warnings"] == ["nothing in `test/it` waits for the signal `go`, nor for any other"]

@@ -47,7 +47,9 @@ def test_the_json_of_a_completed_execution() -> None:
         "error": None,
         "duration_ms": 1500,
         "discarded": [],
+        "waiting": [],
         "steps": {"start": {"status": "completed", "runs": 1}, "end": {"status": "completed", "runs": 1}},
+        "warnings": [],
     }
 
 

@@ -15,7 +15,7 @@ TALKING = HEADER + (
     "        kind: python\n"
     "        args: {name: '{{ iter.name }}'}\n"
     "        code: print('hello', name)\n"
-    "    next: {arcs: [{step: more}]}\n"
+    "    next: {arcs: [{step: more, when: '{{ event.name == \"loop.done\" }}'}]}\n"
     "  - step: more\n"
     "    tool: {name: sh, kind: shell, command: 'echo one; echo two >&2'}\n"
 )
@@ -23,7 +23,7 @@ FAILING = HEADER + (
     "workflow:\n"
     "  - step: start\n"
     "    tool: {name: say, kind: python, code: print('not of the task that fails')}\n"
-    "    next: {arcs: [{step: fails}]}\n"
+    "    next: {arcs: [{step: fails, when: '{{ event.name == \"step.done\" }}'}]}\n"
     "  - step: fails\n"
     "    tool:\n"
     "      - name: say\n"

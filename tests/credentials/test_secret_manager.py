@@ -122,6 +122,26 @@ def test_aws_is_asked_with_a_signature() -> None:
     assert request["signed"] == "content-type;host;x-amz-date;x-amz-security-token;x-amz-target"
 
 
+@pytest.mark.spec("semantics §11")
+@pytest.mark.parametrize(("provider", "environment"), [("gcp", gcp), ("gcp", machine), ("aws", aws)])
+def test_no_redirect_is_followed(provider: str, environment: Environment) -> None:
+    hosts: list[str] = []
+
+    async def elsewhere(request: web.Request) -> web.Response:
+        hosts.append(request.host)
+        return web.Response(status=307, headers={"Location": f"http://localhost:{request.url.port}/other"})
+
+    class Redirecting(Clouds):
+        def application(self) -> web.Application:
+            application = web.Application()
+            application.router.add_route("*", "/{tail:.*}", elsewhere)
+            return application
+
+    with pytest.raises(CredentialError, match="it answers 307"):
+        ask(Redirecting(), environment, provider=provider)
+    assert len(hosts) == 1
+
+
 @pytest.mark.parametrize(
     ("method", "expected"),
     [

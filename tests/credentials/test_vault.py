@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from noetl.credentials.providers import CredentialRequest, Providers
 from noetl.credentials.resolver import FRESH_SECONDS, CredentialResolver
@@ -63,6 +64,29 @@ def test_what_cannot_be_read_is_told(
     with pytest.raises(CredentialError, match=message) as caught:
         ask(vault, token, **fields)
     assert caught.value.retryable == retryable
+
+
+@pytest.mark.spec("semantics §11")
+def test_the_token_follows_a_redirect_on_the_same_host_alone(vault: VaultServer) -> None:
+    async def elsewhere(request: web.Request) -> web.Response:
+        host = "localhost" if request.match_info["mount"] == "far" else "127.0.0.1"
+        url = f"http://{host}:{request.url.port}/v1/secret/data/app"
+        return web.Response(status=307, headers={"Location": url})
+
+    class Standby(VaultServer):
+        def application(self) -> web.Application:
+            application = web.Application()
+            application.router.add_get("/v1/{mount:near|far}/data/app", elsewhere)
+            application.router.add_get("/v1/{mount:secret}/data/{path:.+}", self.read)
+            return application
+
+    standby = Standby()
+    standby.secrets = vault.secrets
+    assert ask(standby, mount="near") == {"key": "new", "user": "u"}
+    assert standby.asked == 1
+    with pytest.raises(CredentialError, match="redirects to another host, which does not get VAULT_TOKEN"):
+        ask(standby, mount="far")
+    assert standby.asked == 1
 
 
 def test_a_sealed_vault_may_be_asked_again(vault: VaultServer) -> None:

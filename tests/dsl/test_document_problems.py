@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.dsl.document.problem import PlaybookInvalid, ignored_codes
+from noetl.dsl.compiler import ignored_codes
+from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.dsl.document.problem_codes import CODES
 from noetl.loader import load
 from tests.playbooks import (

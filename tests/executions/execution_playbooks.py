@@ -46,3 +46,18 @@ GATES = """\
   spec: {policy: {join: all}}
   tool: {kind: noop}
 """
+MEET = """\
+- step: start
+  next: {spec: {mode: inclusive}, arcs: [{step: a}, {step: b}]}
+- step: a
+  tool: [{name: ta, kind: python, code: "result = 1"}]
+  next: {spec: {mode: inclusive}, arcs: [{step: meet}, {step: after}]}
+- step: b
+  tool: [{name: tb, kind: noop, args: {n: 2}}]
+  next: {arcs: [{step: meet}]}
+- step: after
+  tool: {kind: noop}
+- step: meet
+  spec: {policy: {join: all}}
+  tool: [{name: sum, kind: noop, args: {n: "{{ joined | length }}"}}]
+"""

@@ -9,15 +9,16 @@ import apsw
 import pytest
 
 from noetl.events.bodies import ParentTask
-from noetl.kernel.net.commands import Cancel, Pause
+from noetl.kernel.net.commands import Cancel, Pause, Retry
 from noetl.stores.ownership import Owners
 from tests.cli.command_line import run, run_on_terminal
-from tests.executions.execution_playbooks import BREAK, BROKEN, GATES, GREET, GREETED, HOLD
+from tests.executions.execution_playbooks import BREAK, BROKEN, GATES, GREET, GREETED, HOLD, MEET
 from tests.executions.in_process_command import InProcessCommand
 from tests.executions.recorded_executions import RecordedExecutions
+from tests.kernel.driver import error
 
 RUN_KEYS = {
-    "execution_id", "playbook", "version", "status", "result", "ctx", "error", "duration_ms", "discarded", "steps",
+    "execution_id", "playbook", "version", "status", "result", "ctx", "error", "duration_ms", "discarded", "waiting", "steps",
 }  # fmt: skip
 
 
@@ -216,12 +217,17 @@ def test_a_history_that_was_tampered_with_comes_out_differently(
     assert (json_run.code, json_run.json["ok"], len(json_run.json["differences"])) == (1, False, 1)
 
 
+UNCHECKED = "UPDATE event SET checksum = NULL"
+"""Makes a store one of an older release, whose events can be changed unnoticed."""
+
+
 def tamper(recorded: RecordedExecutions, old: bytes, new: bytes) -> None:
-    """Changes bodies in the file, behind everybody's back."""
+    """Changes bodies in the file, behind everybody's back; those of an older release."""
     connection = apsw.Connection(str(recorded.home.store))
     rows: list[Any] = list(connection.execute("SELECT pos, body FROM event"))
     for pos, body in rows:
         connection.execute("UPDATE event SET body = ? WHERE pos = ?", (body.replace(old, new), pos))
+    connection.execute(UNCHECKED)
     connection.close()
 
 
@@ -232,6 +238,7 @@ def test_a_newer_event_is_the_environments_fault(
     name = recorded.run(GREET, GREETED)
     connection = apsw.Connection(str(recorded.home.store))
     connection.execute("UPDATE event SET v = 99 WHERE seq = 5")
+    connection.execute(UNCHECKED)
     connection.close()
     ran = noetl("executions", verb, name)
     assert ran.code == 3
@@ -252,3 +259,37 @@ def test_a_picture_is_coloured_by_what_happened(
     assert "finish" in other
     assert noetl("graph", "--execution", "x").code == 2
     assert noetl("graph").code == 2
+
+
+def test_people_are_told_what_waits_for_a_retry_and_why(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
+    name = recorded.run(MEET, {"ta": error()})
+    document = noetl("executions", "show", name, "-o", "json").json
+    assert document["waiting"] == [{"step": "meet", "reason": "the branch `a` failed"}]
+    assert (document["steps"]["meet"], document["discarded"]) == ({"status": "waiting", "runs": 0}, [])
+    (waiting,) = document["explanation"]["joins"]
+    assert waiting["waits_for"] == [{"step": "a", "failed": 1}]
+    output = noetl("executions", "show", name).out
+    assert "step `meet` waits for a retry: the branch `a` failed" in output
+    assert "has 2 tokens; more can come from a (1 failed run)" in output
+    drawn = noetl("graph", "--execution", name, "--format", "mermaid").out
+    assert re.search(r"class \w*meet\w* waiting|meet.*waiting", drawn)
+
+
+def test_a_retried_one_says_what_runs_again_and_what_no_longer_counts(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
+    execution = recorded.begin(MEET, {"ta": [error(), 1]})
+    execution.driver.run()
+    execution.driver.submit(Retry("me"))
+    execution.driver.run()
+    execution.save()
+    document = noetl("executions", "show", execution.id, "-o", "json").json
+    assert (document["status"], document["result"], document["waiting"]) == ("completed", {"n": 2}, [])
+    assert document["discarded"] == [{"step": "meet", "reason": "retried"}]
+    output = noetl("executions", "show", execution.id).out
+    assert "1 token for step `meet` discarded: a retry took the place of what had brought it" in output
+    events = noetl("executions", "events", execution.id).out
+    assert "runs again: a; what ran after the failure no longer counts: after by me" in events
+    assert noetl("executions", "verify", execution.id).code == 0

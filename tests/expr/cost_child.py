@@ -7,18 +7,22 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from inspect import Parameter, signature
 from itertools import product
 
-from jinja2.runtime import LoopContext
+from jinja2.runtime import LoopContext, Macro
 
 from noetl.expr.language.environment import ENVIRONMENTS
-from noetl.expr.library.functions import call_function
-from noetl.expr.library.methods import call_method
-from noetl.expr.library.operators import build_mapping, calculate, compare, get_item, slice_value
+from noetl.expr.library import operators
+from noetl.expr.library.date_filters import DATE_FILTERS
+from noetl.expr.library.functions import FUNCTIONS, call_function, call_macro
+from noetl.expr.library.list_filters import LIST_FILTERS
+from noetl.expr.library.methods import METHODS, call_method
+from noetl.expr.library.text_filters import TEXT_FILTERS
 from noetl.expr.runtime.evaluation import Evaluation
-from noetl.expr.runtime.limits import WORK_BUDGET
+from noetl.expr.runtime.limits import STEP_COST, WORK_BUDGET
 from noetl.expr.runtime.missing_value import MissingError
-from noetl.expr.runtime.scope import EvaluationSite
+from noetl.expr.runtime.scope import EvaluationSite, Scope
 from noetl.model.errors import ExpressionError
 
 MEMORY = 768 * 1024 * 1024
@@ -30,8 +34,13 @@ GRACE = 200
 
 ENVIRONMENT = ENVIRONMENTS[EvaluationSite.VALUE]
 Call = Callable[[Evaluation], object]
+SCOPE = Scope({}, now=lambda: "2026-01-01T00:00:00Z", draw=lambda bound: bound - 1)
+MACRO = Macro(ENVIRONMENT, lambda *_: "", "m", ["a"], True, True, False, False)
 
 _PREFIX = "a" * 2_000
+NESTED: list[object] = [1] * 50
+for _ in range(60):
+    NESTED = [*NESTED[-3:], NESTED, "a" * 40]
 GIANTS: dict[str, object] = {
     "a giant text": "a" * 1_000_000,
     "a giant needle": "ab" + "a" * 500_000,
@@ -55,6 +64,9 @@ VALUES: dict[str, object] = {
     "numbers with one hash": range(0, 1_500 * (2**61 - 1), 2**61 - 1),
     "long numbers": [2**4_000 - 1] * 100,
     "lists": [[0] * 20] * 500,
+    "nested lists": NESTED,
+    "patterns": "%5s%.3f%d%%" * 300,
+    "fields": "{0:>9}{{" * 300,
     "texts that begin alike": [_PREFIX + str(number) for number in range(50)],
     "mappings": [{"a": number, "b": "x"} for number in range(300)],
     "a mapping": {f"k{number}": number for number in range(2_000)},
@@ -62,6 +74,17 @@ VALUES: dict[str, object] = {
 }
 SECOND = ("none", "a long needle", "long numbers")
 FEW = ("a short text", "a long text")
+KEYWORD_FIRST = ("a number", "a short text", "fields", "mappings", "a mapping")
+KEYWORD_VALUES = ("a number", "a number of 4,000 bits", "a letter", "a giant needle", "long numbers", "lists")
+NAMED: dict[str, tuple[str, ...]] = {
+    "date_add": ("days", "weeks"),
+    "dict": ("a", "b"),
+    "format": ("a", "name"),
+    "map": ("attribute", "default"),
+    "namespace": ("a", "b"),
+    **dict.fromkeys(("reject", "rejectattr", "select", "selectattr"), ("other",)),
+}
+"""What functions that take any name are called with."""
 GIANT_PAIRS = (
     ("a giant text", "a giant needle"),
     ("a giant list", "a giant list"),
@@ -80,43 +103,83 @@ def arguments_of() -> Iterator[tuple[str, list[object]]]:
 def calls_of(family: str, name: str) -> Iterator[tuple[str, Call]]:
     """Each way to call it, with a name."""
     for label, values in arguments_of():
-        call = call_with(family, name, values)
+        call = call_with(family, name, values, {})
         if call is not None:
             yield f"{family} {name} of {label}", call
+    for keyword in keywords_of(family, name):
+        for first, key in product(KEYWORD_FIRST, KEYWORD_VALUES):
+            named = {keyword: (VALUES | GIANTS)[key]}
+            call = call_with(family, name, [VALUES[first]], named)
+            if call is not None:
+                yield f"{family} {name} of {first}, {keyword}={key}", call
 
 
-def call_with(family: str, name: str, values: list[object]) -> Call | None:
+def keywords_of(family: str, name: str) -> Iterator[str]:
+    """The names that arguments can be given by."""
+    families: dict[str, dict[str, Callable[..., object]]] = {
+        "filter": LIST_FILTERS | TEXT_FILTERS | DATE_FILTERS,
+        "function": FUNCTIONS,
+        **METHODS,  # type: ignore[dict-item]  # a family is text
+    }
+    functions = families.get(family, {})
+    if name in functions:
+        parameters = list(signature(functions[name]).parameters.values())
+        named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+        yield from (parameter.name for parameter in parameters[2:] if parameter.kind in named)
+        if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters):
+            yield from NAMED[name]
+    elif (family, name) == ("filter", "default"):
+        yield "default"
+
+
+def call_with(family: str, name: str, values: list[object], named: dict[str, object]) -> Call | None:
     """The call, or None where there is none with so many arguments."""
     first, rest = values[0], values[1:]
     match family, name:
         case "text" | "mapping" | "list", _:
             kinds = {"text": str, "mapping": dict, "list": list | tuple}
             return (
-                (lambda on: call_method(on, first, name, *rest)) if isinstance(first, kinds[family]) else None
+                (lambda on: call_method(on, first, name, *rest, **named))
+                if isinstance(first, kinds[family])
+                else None
             )
         case "loop", _:
             loop = LoopContext([1], ENVIRONMENT.undefined)
             return lambda on: call_method(on, loop, name, *values)
         case "filter", _:
-            return lambda on: ENVIRONMENT.filters[name](on, *values)
+            return lambda on: ENVIRONMENT.filters[name](on, *values, **named)
         case "test", _:
             return lambda on: ENVIRONMENT.call_test(name, first, rest, {}, on)
         case "function", _:
-            return lambda on: call_function(on, name, *values)
+            return lambda on: call_function(on, name, *values, **named)
         case _, "[]" if len(values) == 2:
-            return lambda on: [get_item(on, first, rest[0]), build_mapping(on, first, rest[0])]
+            return lambda on: operators.get_item(on, first, rest[0])
+        case _, "{:}" if len(values) == 2:
+            return lambda on: operators.build_mapping(on, first, rest[0], "k", rest[0])
+        case _, "[,]":
+            return lambda on: operators.build_collection(on, values)
+        case _, "~":
+            return lambda on: operators.join_text(on, *values)
+        case _, "for":
+            return lambda on: [None for _ in operators.LoopSteps(on, first, STEP_COST)] and None
+        case _, "call":
+            return lambda on: call_macro(on, MACRO, *values)
+        case _, "not":
+            return lambda on: operators.negate(on, first)
+        case _, "-x" | "+x":
+            return lambda on: operators.apply_sign(on, name[0], first)
         case _, "[:]" if len(values) == 2:
-            return lambda on: slice_value(on, first, None, None, rest[0])
+            return lambda on: operators.slice_value(on, first, None, None, rest[0])
         case _, "+" | "-" | "*" | "/" | "//" | "%" | "**" if len(values) == 2:
-            return lambda on: calculate(on, name, *values)
+            return lambda on: operators.calculate(on, name, *values)
         case _, _ if len(values) == 2:
-            return lambda on: compare(on, first, name, rest[0])
+            return lambda on: operators.compare(on, first, name, rest[0])
     return None
 
 
 def overrun(call: Call) -> float:
     """How many times longer the call takes than what it charges may."""
-    evaluation = Evaluation(ENVIRONMENT, ENVIRONMENT.eval_ctx, {})
+    evaluation = Evaluation(ENVIRONMENT, ENVIRONMENT.eval_ctx, SCOPE)
     began = time.process_time()
     with suppress(ExpressionError, MissingError, TypeError):
         call(evaluation)

@@ -1,6 +1,13 @@
 """Sources meant to exhaust or escape the process. Names say what each tries."""
 
 REFUSED_WHEN_READ: dict[str, str] = {
+    "a text block set to a key": "{% set a = {} %}{% set a.b %}x{% endset %}",
+    "a text block set to a key of the scope": "{% set ctx.b %}x{% endset %}",
+    "a text block set to two names": "{% set a, b %}xy{% endset %}",
+    "a macro called like a function": "{% macro range(a) %}{% endmacro %}",
+    "a call of a function as a block": "{% call range(3) %}{% endcall %}",
+    "a macro called outside of its block": "{% if a %}{% macro m() %}{% endmacro %}{% endif %}{{ m() }}",
+    "nested macros": "{% macro m() %}" * 500 + "{% endmacro %}" * 500,
     "200 KB of square brackets": "{{ " + "[" * 200_000 + " }}",
     "closed square brackets": "{{ " + "[" * 5_000 + "]" * 5_000 + " }}",
     "200 KB of parentheses": "{{ " + "(" * 200_000 + " }}",
@@ -43,14 +50,9 @@ REFUSED_WHEN_READ: dict[str, str] = {
     "from import": "{% from 'os' import path %}",
     "extends": "{% extends 'a' %}",
     "block": "{% block a %}{{ self.a() }}{% endblock %}",
-    "macro": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
     "call block": "{% call a() %}{% endcall %}",
-    "filter block": "{% filter upper %}a{% endfilter %}",
     "autoescape": "{% autoescape true %}{% endautoescape %}",
-    "with": "{% with a = 1 %}{% endwith %}",
-    "print": "{% print 1 %}",
     "do": "{% do a.append(1) %}",
-    "a set block": "{% set a %}x{% endset %}",
     "a set of a namespace": "{% set a.b = 1 %}",
     "a recursive loop": "{% for a in [1] recursive %}{{ loop([1]) }}{% endfor %}",
     "loop called": "{% for a in [1] %}{{ loop([1]) }}{% endfor %}",
@@ -59,18 +61,12 @@ REFUSED_WHEN_READ: dict[str, str] = {
     "lipsum": "{{ lipsum(n=1000) }}",
     "cycler": "{{ cycler(1, 2) }}",
     "joiner": "{{ joiner() }}",
-    "namespace": "{{ namespace(a=1) }}",
     "subclasses": "{{ ''.__class__.__mro__[1].__subclasses__() }}",
     "globals of a function": "{{ range.__globals__() }}",
-    "format": "{{ '{:1000000000}'.format(1) }}",
     "format_map": "{{ '{a.__class__}'.format_map({}) }}",
-    "a format filter": "{{ '%1000000000d' | format(1) }}",
     "attr": "{{ 'a' | attr('__class__') }}",
     "attr in map": "{{ [1] | map('attr', '__class__') }}",
     "callable in select": "{{ [1] | select('callable') }}",
-    "pprint": "{{ [1] | pprint }}",
-    "random": "{{ [1] | random }}",
-    "xmlattr": "{{ {'a': 1} | xmlattr }}",
     "urlize": "{{ 'http://a' | urlize }}",
     "wordwrap": "{{ 'a' | wordwrap(1) }}",
     "a mutation": "{{ ctx.list.append(1) }}",
@@ -86,6 +82,46 @@ REFUSED_WHEN_READ: dict[str, str] = {
 }
 
 REFUSED_WHEN_EVALUATED: dict[str, str] = {
+    "a macro that calls itself": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+    "macros that call each other twice": "{% macro m(n) %}{{ m(n - 1) ~ m(n - 1) if n else '.' }}{% endmacro %}{{ m(30) }}",
+    "a macro that doubles its text": "{% macro m(t) %}{{ t }}{{ t }}{% endmacro %}"
+    "{% set t = 'x' * 1000 %}" + "{% set t = m(t) %}" * 20 + "{{ t | length }}",
+    "a long text in a macro in a loop": "{% macro m() %}" + "x" * 100_000 + "{% endmacro %}"
+    "{% for i in range(100000) %}{% if m() %}{% endif %}{% endfor %}",
+    "a macro with nothing in it in a loop": "{% macro m() %}{% endmacro %}"
+    "{% for i in range(1000) %}{% for j in range(1000) %}{{ m() }}{% endfor %}{% endfor %}",
+    "a macro that is given what it lacks": "{% macro m() %}{% endmacro %}{{ m(1, 2) }}",
+    "a caller that nobody brings": "{% macro m() %}{{ caller() }}{% endmacro %}{{ m() }}",
+    "a value called like a macro": "{% macro m(f) %}{{ caller(f) }}{% endmacro %}{{ m(1, caller=range) }}",
+    "a block that grows": "{% set t %}x{% endset %}"
+    + "{% set t %}{{ t }}{{ t }}{% endset %}" * 40
+    + "{{ t | length }}",
+    "a text in a filter block in a loop": "{% filter upper %}{% for i in range(100000) %}"
+    + "x" * 10_000
+    + "{% endfor %}{% endfilter %}",
+    "a text in a call block in a loop": "{% macro m() %}{% for i in range(100000) %}{{ caller() }}{% endfor %}{% endmacro %}"
+    "{% call m() %}" + "x" * 10_000 + "{% endcall %}",
+    "a text block in a loop": "{% for i in range(1000000) %}{% set t %}{{ i }}"
+    + "x" * 900_000
+    + "{{ i }}{% endset %}{% endfor %}",
+    "a namespace that grows": "{% set n = namespace(t='x') %}{% for i in range(100) %}{% set n.t = n.t ~ n.t %}{% endfor %}",
+    "a namespace that nests": "{% set n = namespace(t=[]) %}{% for i in range(100000) %}{% set n.t = [n.t] %}{% endfor %}{{ n.t }}",
+    "a namespace that holds itself": "{% set n = namespace() %}{% set n.n = n %}{{ n.n }}",
+    "a namespace as a value": "{{ namespace(a=1) }}",
+    "a key of what is no namespace": "{% for n in [{}] %}{% set n.a = 1 %}{% endfor %}",
+    "a field of a gigabyte": "{{ '{:1000000000}'.format(1) }}",
+    "a precision of a gigabyte": "{{ '{:.9999f}'.format(1.5) }}",
+    "a field of fields": "{{ '{:{}}'.format(1, 1000000000) }}",
+    "fields of one text": "{{ ('{0}' * 100000).format('x' * 100000) }}",
+    "a class by format": "{{ '{0.__class__}'.format(1) }}",
+    "an item by format": "{{ '{0[0]}'.format([1]) }}",
+    "a percent field of a gigabyte": "{{ '%1000000000d' | format(1) }}",
+    "a percent field as wide as a value": "{{ '%*d' | format(1000000000, 1) }}",
+    "percent fields of one text": "{{ ('%(a)s' * 100000) | format(a='x' * 100000) }}",
+    "flags without end": "{{ ('%' ~ '0' * 1000000) | format(1) }}",
+    "a random item without a decision": "{{ [1] | random }}",
+    "a tag in an attribute": "{{ {'a>b': 1} | xmlattr }}",
+    "a large value printed": "{{ range(1000000) | list | pprint }}",
     "a tower of powers": "{{ 10 ** (10 ** 10) }}",
     "a large power": "{{ 7 ** 1000000 }}",
     "a power of a fraction": "{{ (-8) ** 0.5 }}",
@@ -223,6 +259,9 @@ REFUSED_WHEN_EVALUATED: dict[str, str] = {
 }
 
 UNDEFINED: dict[str, str] = {
+    "the class of a namespace": "{% set n = namespace() %}{{ n.__class__ }}",
+    "the inside of a namespace": "{% set n = namespace(a=1) %}{{ n._Namespace__attrs }}",
+    "the function of a macro": "{% macro m() %}{% endmacro %}{{ m._func }}",
     "the class of text": "{{ ''.__class__ }}",
     "the class by subscript": "{{ ''['__class__'] }}",
     "the class by map": "{{ [''] | map(attribute='__class__') | first }}",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from noetl.expr.expression import parse
 from noetl.expr.library.costs import COSTS, Family, charge_call
 from noetl.expr.library.filters import FILTERS
 from noetl.expr.library.functions import FUNCTIONS
@@ -23,7 +24,9 @@ CHILD = [sys.executable, "-m", "tests.expr.cost_child"]
 
 
 def test_all_that_can_be_called_has_a_cost() -> None:
-    operators = {"+", "-", "*", "/", "//", "%", "**", *COMPARISONS, "in", "notin", "[]", "[:]"}
+    arithmetic = {"+", "-", "*", "/", "//", "%", "**"}
+    syntax = {"-x", "+x", "not", "~", "[]", "[:]", "[,]", "{:}", "for", "call"}
+    operators = {*arithmetic, *syntax, *COMPARISONS, "in", "notin"}
     families: dict[Family, Iterable[str]] = {
         **METHODS,
         "filter": FILTERS,
@@ -37,8 +40,33 @@ def test_all_that_can_be_called_has_a_cost() -> None:
 
 
 def test_what_has_no_cost_is_refused() -> None:
-    with pytest.raises(ExpressionError, match="`format` cannot be called"):
-        charge_call(Budget(), "text", "format", "{:1000000000}", 1)
+    with pytest.raises(ExpressionError, match="`format_map` cannot be called"):
+        charge_call(Budget(), "text", "format_map", "{:1000000000}", 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("-x", "{{ -a }}"),
+        ("+x", "{{ +a }}"),
+        ("not", "{{ not a }}"),
+        ("~", "{{ a ~ b }}"),
+        ("[,]", "{{ [a, b] }}"),
+        ("{:}", "{{ {'k': a} }}"),
+        ("{:}", "{{ {b: a} }}"),
+        ("[]", "{{ {'k': 1}[b] }}"),
+        ("[:]", "{{ b[:a] }}"),
+        ("for", "{% for i in b %}{% endfor %}"),
+        ("call", "{% macro m() %}{% endmacro %}{{ m() }}"),
+    ],
+)
+def test_syntax_is_charged_by_its_own_row(name: str, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Budget, *arguments: object) -> None:
+        raise ExpressionError("charged")
+
+    monkeypatch.setitem(COSTS["operator"], name, refuse)
+    with pytest.raises(ExpressionError, match="charged"):
+        parse(source).evaluate({"a": 1, "b": "k"})
 
 
 @pytest.mark.timeout(300)

@@ -1,18 +1,21 @@
 """Every shortcut of expressions gives what the long way gives."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from noetl.expr import evaluator
 from noetl.expr.analysis import partial_evaluation
-from noetl.expr.analysis.partial_evaluation import Facts, KnownValue
+from noetl.expr.analysis.partial_evaluation import Facts, KnownValue, Uncertain
 from noetl.expr.expression import Expression, parse
 from noetl.expr.language.depth import check_depth
 from noetl.expr.language.environment import ENVIRONMENTS
 from noetl.expr.language.lexer import lex
+from noetl.expr.language.plain_source import read_plain
 from noetl.expr.runtime.evaluation import item
 from noetl.expr.runtime.limits import MAX_DEPTH
 from noetl.expr.runtime.missing_value import Missing
@@ -150,3 +153,108 @@ def test_a_plain_mapping_answers_as_every_mapping_does(
         assert plain.key == other.key
     else:
         assert plain is other
+
+
+WORDS = st.sampled_from(
+    [
+        "ctx",
+        "n",
+        "_prev",
+        "a1",
+        "in",
+        "is",
+        "not",
+        "and",
+        "or",
+        "if",
+        "else",
+        "elif",
+        "self",
+        "loop",
+        "true",
+        "True",
+        "none",
+        "None",
+        "false",
+        "False",
+        "recursive",
+        "0",
+        "ä",
+    ]
+)
+OPERATORS = st.sampled_from(["==", "!=", "<", "<=", ">", ">=", "=", "in", "is", "~", "+", "===", "=>"])
+CONSTANTS = st.sampled_from(
+    [
+        *("'x'", '"x"', "'it\\'s'", "'a}}b'", "'{% x %}'", "''", "'ä'", "true", "none", "[]", "ctx.b"),
+        *("0", "7", "007", "1.5", "1_000", "999999999", "12345678901", "-1", "1}", "1e3", "0x1"),
+    ]
+)
+BLANKS = st.sampled_from(["", " ", "  ", "\n", "\t", "-", "+"])
+TEXT_AROUND = st.sampled_from(["", "", "", " ", "x", "\n", "{# c #}"])
+
+
+@st.composite
+def nearly_plain_sources(draw: st.DrawFn) -> str:
+    """Sources of about the form that the pattern of plain ones reads, and some that are just not."""
+    path = ".".join(draw(st.lists(WORDS, min_size=1, max_size=3)))
+    comparison = ""
+    if draw(st.booleans()):
+        comparison = draw(OPERATORS) + draw(BLANKS) + draw(CONSTANTS) + draw(BLANKS)
+    inside = draw(BLANKS) + path + draw(BLANKS) + comparison
+    return draw(TEXT_AROUND) + "{{" + inside + "}}" + draw(TEXT_AROUND)
+
+
+def analysis_of(analyse: Callable[[str], object], source: str) -> object:
+    try:
+        return analyse(source)
+    except ExpressionError as error:
+        return error.message, error.offset, error.hint
+
+
+@settings(max_examples=1_000, deadline=None)
+@given(nearly_plain_sources())
+def test_a_plain_source_is_read_as_the_parser_reads_it(source: str) -> None:
+    by_parser = analysis_of(evaluator._analyse_syntax, source)
+    assert analysis_of(evaluator.analyse_source, source) == by_parser
+
+
+@pytest.mark.parametrize("keys", [14, 15, 16, 100, 200, 450])
+def test_a_long_path_is_read_as_the_parser_reads_it(keys: int) -> None:
+    source = "{{ " + ".".join(["a"] * (keys + 1)) + " }}"
+    by_parser = analysis_of(evaluator._analyse_syntax, source)
+    assert analysis_of(evaluator.analyse_source, source) == by_parser
+
+
+def test_the_usual_guards_are_plain() -> None:
+    for source in ("{{ ctx.n == 7 }}", "{{ctx.n}}", "{{ event.name == 'step.done' }}", '{{ a.b != "x" }}'):
+        assert read_plain(source) is not None
+    for source in (
+        "{{ ctx.n == 7 and ctx.m }}",
+        "{{ true }}",
+        "{{ self.x }}",
+        "{{ ctx.n == 007 }}",
+        "a {{ b }}",
+    ):
+        assert read_plain(source) is None
+
+
+ABSTRACT = st.sampled_from([*Uncertain, KnownValue("x"), KnownValue(0)])
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.lists(st.sampled_from(["event", "name", "n"]), min_size=1, max_size=3),
+    st.sampled_from(["==", "!=", "<", "<=", ">", ">="]),
+    st.sampled_from(["'x'", "0", '"step.done"', "'call.done'"]),
+    st.dictionaries(
+        st.lists(st.sampled_from(["event", "name", "n"]), min_size=1, max_size=3).map(tuple), ABSTRACT
+    ),
+)
+def test_the_verdict_on_a_plain_comparison_is_that_of_its_syntax(
+    path: list[str], operator: str, constant: str, facts: Facts
+) -> None:
+    condition = parse(f"{{{{ {'.'.join(path)} {operator} {constant} }}}}")
+    expected = verdict_of_syntax(condition, facts)
+    assert partial_evaluation.verdicts(condition, {"case": facts}) == {"case": expected}
+    plain = partial_evaluation._verdicts_on_plain(condition, {"case": facts})
+    assert plain in (None, {"case": expected})

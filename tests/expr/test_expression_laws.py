@@ -73,6 +73,20 @@ PIECES = st.sampled_from(
         "{",
         "}",
         "loop",
+        *(
+            "macro",
+            "endmacro",
+            "call",
+            "endcall",
+            "filter",
+            "endfilter",
+            "with",
+            "endwith",
+            "endset",
+            "a()",
+            "=",
+        ),
+        "namespace()",
     ]
 )
 NAMES = st.sampled_from(["a", "b", "c"])

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from noetl.expr.language.parser import STATEMENTS
 from noetl.expr.library.filters import FILTERS
 from noetl.expr.library.functions import FUNCTIONS
 from noetl.expr.library.methods import METHODS
@@ -27,6 +28,11 @@ def names(cells: list[str]) -> list[str]:
 
 def test_the_page_lists_every_namespace() -> None:
     assert set(names([row[0] for row in rows("Names")])) == NAMESPACES
+
+
+def test_the_page_lists_every_statement() -> None:
+    listed = {re.findall(r"{% (\w+)", row[0])[0] for row in rows("Statements")}
+    assert listed == {*STATEMENTS, "raw"}
 
 
 def test_the_page_lists_every_function() -> None:
@@ -56,6 +62,7 @@ def test_the_page_gives_every_limit() -> None:
         limits.MAX_DEPTH,
         limits.MAX_BRACKETS,
         limits.MAX_BLOCKS,
+        limits.MAX_MACRO_DEPTH,
         limits.MAX_TEXT,
         limits.MAX_RANGE,
         limits.MAX_INTEGER_BITS,

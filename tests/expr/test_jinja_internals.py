@@ -12,8 +12,9 @@ import pytest
 from jinja2 import Environment, Template, TemplateSyntaxError, Undefined, nodes
 from jinja2.lexer import TokenStream, operators
 from jinja2.parser import Parser
-from jinja2.runtime import Context, LoopContext
+from jinja2.runtime import Context, LoopContext, Macro
 from jinja2.sandbox import SandboxedEnvironment
+from jinja2.utils import Namespace
 
 from noetl.expr.analysis import uses
 from noetl.expr.language import parser
@@ -25,6 +26,7 @@ from noetl.expr.runtime.evaluation import Evaluation
 from noetl.expr.runtime.scope import EvaluationSite
 
 JINJA = Environment(autoescape=True)
+MACRO_PARAMETERS = "self environment func name arguments catch_kwargs catch_varargs caller default_autoescape"
 
 
 def test_the_parser_has_the_fields_that_ours_sets() -> None:
@@ -39,7 +41,6 @@ def test_the_parser_has_the_fields_that_ours_sets() -> None:
     [
         (Parser.subparse, "self end_tokens"),
         (Parser.parse_statement, "self"),
-        (Parser.parse_set, "self"),
         (Parser.parse_or, "self"),
         (Parser.parse_unary, "self with_filter"),
         (Parser.fail, "self msg lineno exc"),
@@ -50,6 +51,8 @@ def test_the_parser_has_the_fields_that_ours_sets() -> None:
         (Environment.call_test, "self name value args kwargs context eval_ctx"),
         (SandboxedEnvironment.call, "__self __context __obj args kwargs"),
         (SandboxedEnvironment.call_binop, "self context operator left right"),
+        (SandboxedEnvironment.call_unop, "self context operator arg"),
+        (Macro.__init__, MACRO_PARAMETERS),
         (Template.from_code, "environment code globals uptodate"),
         (Context.resolve_or_missing, "self key"),
         (Undefined.__init__, "self hint obj name exc"),
@@ -117,6 +120,13 @@ FIELDS: dict[type[nodes.Node], tuple[str, ...]] = {
     nodes.For: ("target", "iter", "body", "else_", "test", "recursive"),
     nodes.If: ("test", "body", "elif_", "else_"),
     nodes.Assign: ("target", "node"),
+    nodes.AssignBlock: ("target", "filter", "body"),
+    nodes.CallBlock: ("call", "args", "defaults", "body"),
+    nodes.ExprStmt: ("node",),
+    nodes.FilterBlock: ("body", "filter"),
+    nodes.InternalName: ("name",),
+    nodes.Macro: ("name", "args", "defaults", "body"),
+    nodes.With: ("targets", "values", "body"),
     nodes.BinExpr: ("left", "right"),
     nodes.UnaryExpr: ("node",),
     nodes.Name: ("name", "ctx"),
@@ -192,6 +202,10 @@ def test_an_undefined_says_what_is_missing_in_these_fields() -> None:
     assert callable(Undefined._fail_with_undefined_error)
 
 
+def test_a_namespace_keeps_its_values_where_they_are_read() -> None:
+    assert object.__getattribute__(Namespace({"a": 1}), "_Namespace__attrs") == {"a": 1}
+
+
 def test_loop_has_the_fields_that_may_be_read() -> None:
     assert all(hasattr(LoopContext, field) or field == "depth0" for field in evaluation._LOOP_FIELDS)
     assert callable(LoopContext.cycle)
@@ -201,6 +215,9 @@ EVERYTHING = """
 {% set x = a.b['c'][d:2] %}{% for i in x if i %}{{ loop.index + i * 2 - 1 // 3 ** 2 % 5 / 7 }}{{ dict(k=i) }}
 {% else %}{{ [a, {'k': b}, (1, c)] ~ 'text' }}{% endfor %}{% if a < 1 and b or not c %}{{ -a | default(b) }}
 {% elif a is divisibleby(3) %}{{ 'x'.join(a) if b else c }}{% endif %}{{ range(3) }}{{ a.data }}{{ {a: b[c]} }}
+{% macro m(p, q=a) %}{{ p }}{{ caller(q) }}{{ kwargs }}{{ varargs }}{% endmacro %}{% call(z) m(1) %}{{ z }}{% endcall %}
+{% filter upper %}a{{ b }}{% endfilter %}{% set t %}x{% endset %}{% with w = a %}{{ w }}{% endwith %}{{ m(t) }}
+{% set n = namespace(k=1) %}{% set n.k = +a %}{% print n.k %}
 """
 
 
@@ -211,9 +228,21 @@ def test_generated_code_reaches_nothing_but_this() -> None:
     tree = transform_syntax(tree, frozenset({"x", "i"}))
     tree.set_environment(environment)
     code = environment.compile(tree, raw=True)
-    assert set(re.findall(r"\bcontext\.(\w+)", code)) == {"exported_vars", "resolve_or_missing", "vars"}
+    assert set(re.findall(r"\bcontext\.(\w+)", code)) == {
+        *("eval_ctx", "exported_vars", "resolve_or_missing", "vars")
+    }
     assert set(re.findall(r"\benvironment\.(\w+)", code)) == {
-        *("call", "call_binop", "concat", "filters", "finalize", "getitem", "tests", "undefined"),
+        *(
+            "call",
+            "call_binop",
+            "call_unop",
+            "concat",
+            "filters",
+            "finalize",
+            "getitem",
+            "tests",
+            "undefined",
+        ),
         *get_args(Operation),
     }
 

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from msgspec import structs
+
 from noetl.events.bodies import Patch
 from noetl.kernel.net.commands import (
     Cancel,
@@ -16,6 +18,7 @@ from noetl.kernel.net.commands import (
     Resume,
     Retry,
     Signal,
+    TimerFired,
 )
 from noetl.kernel.pipeline.interpreter import advance, cancel_run, pause_run
 from noetl.kernel.pipeline.moves import RunTask
@@ -85,6 +88,30 @@ def retry_failed(text: str) -> Driver:
     driver = Driver(text, {"second": second, "only": [error(), error(), error(), 9]}).run()
     driver.now += 3600 * SECOND
     driver.submit(Retry("me"))
+    return driver.run()
+
+
+def retry_joins(text: str) -> Driver:
+    driver = Driver(text, {"ta": [error(), 1], "tx": [error("sql"), 4], "ty": [error(), 5]}).run()
+    driver.now += 60 * SECOND
+    driver.submit(Retry("me"))
+    return driver.run()
+
+
+def cut_short(text: str) -> Driver:
+    driver = Driver(text, {"s": 2}).start()
+    driver.work(driver.claim(run_of(driver, "asleep").id))
+    driver.work(driver.claim(run_of(driver, "quick").id))
+    slow = driver.claim(run_of(driver, "slow").id)
+    call = begin(driver, slow)
+    driver.now += 60 * SECOND
+    driver.submit(TimerFired())
+    driver.now += SECOND
+    driver.report(slow, judge(slow, call.iteration, succeeded(2), driver.now))
+    driver.work(slow)
+    driver.now += 3600 * SECOND
+    driver.submit(Retry("me"))
+    driver.submit(Signal("go", True, "me"))
     return driver.run()
 
 
@@ -232,6 +259,11 @@ def failures(text: str) -> Driver:
     )
 
 
+def error_results(text: str) -> Driver:
+    answer = structs.replace(error("http_status"), result={"status": 404, "data": "gone"})
+    return Driver(text, {"ask": [answer, 5, answer], "check": [error(), 7, answer]}).run()
+
+
 def refused(text: str) -> Driver:
     return Driver(text).start()
 
@@ -244,6 +276,8 @@ SCENARIOS: dict[str, Scenario] = {
         retries,
         parallel_loop,
         retry_failed,
+        retry_joins,
+        cut_short,
         join_all,
         join_any,
         join_count,
@@ -258,6 +292,7 @@ SCENARIOS: dict[str, Scenario] = {
         lost_lease,
         deadlines,
         failures,
+        error_results,
         refused,
     )
 }

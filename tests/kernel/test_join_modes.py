@@ -2,7 +2,7 @@
 
 from noetl.events.bodies import StepScheduled, TokenDiscarded
 from noetl.kernel.net.commands import Claim
-from tests.kernel.driver import Driver, error, run
+from tests.kernel.driver import Driver, run
 
 
 def fan(join: str, extra: str = "") -> str:
@@ -59,13 +59,6 @@ def test_all_waits_while_a_run_that_could_reach_it_is_open() -> None:
     assert driver.state.joins[4].arrivals != []
     driver.run()
     assert meets(driver) == 1
-
-
-def test_all_counts_failed_branches_that_are_routed_to_it() -> None:
-    driver = run(fan("all"), {"tb": error()})
-    assert meets(driver) == 1
-    assert len(driver.state.result["joined"]) == 3
-    assert driver.state.status == "failed"
 
 
 def test_any_runs_on_the_first_and_absorbs_the_rest() -> None:

@@ -1,11 +1,20 @@
 """Inside a step: outcomes, rules, directives."""
 
 import itertools
+import json
 
 import pytest
+from msgspec import structs
 
 from noetl.events.bodies import RunSuspended, StepFailed, TaskProcessed, TaskStarted
+from noetl.events.event import Event
+from noetl.kernel.net.commands import Request
+from noetl.kernel.net.decider import handle
+from noetl.kernel.net.execution_request import DECIDER
 from noetl.kernel.pipeline.policy import SECOND
+from noetl.kernel.state.execution_state import HOLDING_BACK
+from noetl.kernel.state.replay import dump_run, dump_state, load_run, load_state, replay
+from noetl.kernel.state.run_state import ExecutionInputs
 from noetl.model.outcome import Outcome, succeeded
 from tests.kernel.driver import Driver, error, run
 
@@ -210,6 +219,37 @@ PREV = pipeline(
 def test_prev_threads_results_and_labels_name_them() -> None:
     assert run(PREV, {"a": 4}).state.result == {"prev": 4, "a": 4, "task": "c"}
     assert run(PREV, {"a": error()}).state.result == {"prev": None, "a": "none", "task": "c"}
+
+
+@pytest.mark.spec("001 §6.3")
+def test_an_error_that_has_a_result_hands_it_on() -> None:
+    answer = structs.replace(error("http_status"), result={"status": 404, "data": "gone"})
+    assert run(PREV, {"a": answer}).state.result == {
+        "prev": {"status": 404, "data": "gone"},
+        "a": "none",
+        "task": "c",
+    }
+
+
+def test_a_run_takes_its_rules_to_its_worker() -> None:
+    driver = Driver(PREV).start()
+    run_state = driver.claim(driver.state.ready.first)
+    inputs = ExecutionInputs(driver.state.execution_id, {})
+    load_run(driver.plan, inputs, json.loads(json.dumps(dump_run(run_state))))
+    assert inputs.decider == DECIDER
+
+
+@pytest.mark.parametrize(("decider", "prev"), [(HOLDING_BACK, None), (DECIDER, {"status": 404})])
+def test_an_execution_goes_on_by_the_rules_it_began_with(decider: int, prev: object) -> None:
+    answer = structs.replace(error("http_status"), result={"status": 404})
+    driver = Driver(PREV, {"a": answer})
+    events = handle(driver.state, Request(), driver.now)
+    requested = structs.replace(events[0].body, decider=decider)
+    history = [Event(1, driver.now, requested), *events[1:]]
+    driver.state = replay(driver.plan, driver.state.execution_id, history)
+    driver.state = load_state(driver.plan, json.loads(json.dumps(dump_state(driver.state))))
+    driver.run()
+    assert driver.state.result == {"prev": prev, "a": "none", "task": "c"}
 
 
 def test_set_prev_overrides_prev_and_set_run_is_seen_by_arcs() -> None:

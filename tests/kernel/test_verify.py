@@ -14,6 +14,8 @@ from noetl.events.bodies import (
     NextEvaluated,
     Patch,
     RunSuspended,
+    TaskProcessed,
+    TaskStarted,
 )
 from noetl.events.event import Event
 from noetl.kernel.net import decider
@@ -90,6 +92,66 @@ def test_a_worker_has_a_clock_of_its_own(playbook: Playbook, turns: list[int], o
     nothing(Slow(playbook, turns).run_in_order(order).retry_if_failed())
 
 
+RANDOM = """
+executor: {kind: local, spec: {output: "{{ [ctx.drawn, range(1000000) | random] }}"}}
+workload: {pick: "{{ range(1000000) | random }}", other: "{{ range(1000000) | random }}"}
+workflow:
+- step: start
+  spec: {policy: {admit: {rules: [{when: "{{ [true] | random }}", then: {allow: true}}]}}}
+  loop: {in: "{{ [range(1000000) | random, 1, 2] }}", iterator: item}
+  tool:
+  - draw:
+      kind: shell
+      command: draw
+      args: {same: "{{ range(1000000) | random }}"}
+      env: {A: "{{ range(1000000) | random }}", B: "{{ range(1000000) | random }}", C: "{{ args.same }}"}
+      spec:
+        policy:
+          rules:
+          - when: "{{ _attempt < 2 }}"
+            then: {do: retry, delay: "{{ range(1000) | random }}"}
+          - else: {then: {do: continue, set_iter: {same: "{{ args.same }}", drawn: "{{ range(1000000) | random }}"}}}
+  set: {ctx.drawn: "{{ range(1000000) | random }}"}
+  next:
+    spec: {mode: inclusive}
+    arcs:
+    - {step: a, when: "{{ [true, false] | random }}", args: {n: "{{ range(1000000) | random }}"}}
+    - {step: a, args: {n: "{{ range(1000000) | random }}"}}
+- step: a
+  tool: {kind: noop, args: {n: "{{ [args.n, range(1000000) | random] }}"}}
+""".lstrip()
+
+
+class Late(Driver):
+    """A worker whose reports are recorded a while after what it decided."""
+
+    def report(self, run: Any, *bodies: Any) -> list[Event]:
+        self.now += 1_234_567
+        return super().report(run, *bodies)
+
+
+def test_random_gives_the_same_when_it_is_decided_again() -> None:
+    driver = Late(RANDOM).run()
+    assert driver.state.status == "completed"
+    nothing(driver)
+
+
+def test_random_differs_from_draw_to_draw_attempt_to_attempt_and_iteration_to_iteration() -> None:
+    driver = run(RANDOM)
+    tasks = [event.body for event in driver.events if isinstance(event.body, TaskStarted)]
+    inputs = [started.input["env"] for started in tasks if started.task == "draw"]
+    drawn = [number for env in inputs for number in env.values()]
+    assert len(drawn) == len(set(drawn)) == 3 * 2 * 3
+    assert driver.state.inputs.workload["pick"] != driver.state.inputs.workload["other"]
+    writes = [
+        event.body.patches[0].value
+        for event in driver.events
+        if isinstance(event.body, TaskProcessed) and event.body.task == "draw" and event.body.patches
+    ]
+    # A task's policy sees the `args` that its inputs saw.
+    assert writes == [env["C"] for env in inputs[1::2]]
+
+
 def test_a_difference_says_what_where_and_in_which_line() -> None:
     driver = run(
         "- step: start\n  tool: {kind: noop, args: {n: 1}}\n  next:\n    arcs:\n"
@@ -117,7 +179,7 @@ def test_another_version_of_the_rules_is_a_note() -> None:
     events = [changed(driver.events[0], decider=99), *driver.events[1:]]
     verification = verify(driver.plan, EXECUTION, events)
     assert verification.differences == ()
-    assert verification.notes == ("version 99 of the rules decided; they were tried with version 1",)
+    assert verification.notes == ("version 99 of the rules decided; they were tried with version 2",)
 
 
 def test_another_playbook_is_a_difference_but_not_before_a_fork() -> None:

@@ -11,7 +11,7 @@ import pytest
 from noetl.engine.catalog.preflight import CannotRun
 from noetl.engine.history.expiry import DroppedBodies
 from noetl.engine.history.retention import delete_ended, delete_execution, drop_expired, ended_before
-from noetl.events.bodies import RunSuspended
+from noetl.events.bodies import RunSuspended, TaskStarted
 from noetl.local import Local
 from noetl.model.reference import StoredReference, is_reference
 from noetl.ports.results import ResultError, ResultExpired
@@ -207,6 +207,27 @@ def test_bodies_expire_after_their_time_and_say_so(bench: Kept) -> None:
 def test_scopes_say_how_long_a_body_lives(bench: Kept, knobs: str, expires: bool) -> None:
     state, _ = bench.play(task(knobs))
     assert bench.tidy(state.ended_at + 3600 * SECOND)[0] == (1 if expires else 0)
+
+
+def test_many_small_values_that_left_an_event_together_expire_and_are_copied_together(bench: Kept) -> None:
+    inputs = ", ".join(f"k{number}: {number:04}{'x' * 900}" for number in range(600))
+    text = f"""
+workflow:
+- step: start
+  tool: [{{t: {{kind: python, code: "result = len(k7)", args: {{{inputs}}}, spec: {{result: {{ttl: 0}}}}}}}}]
+"""
+    state, result = bench.play(text)
+    assert result == 904
+    at, started = next(
+        (event.seq, event.body) for _, event in bench.seen if isinstance(event.body, TaskStarted)
+    )
+    assert started.input["args"]["k7"]["path"] == ["k7"]
+
+    async def fork(local: Local) -> Any:
+        return await local.wait_for_end(await local.fork(state.execution_id, at=at))
+
+    assert bench.with_local(fork, results=bench.results).result == 904
+    assert bench.tidy(state.ended_at + 3600 * SECOND)[0] == 2
 
 
 def test_what_another_reference_keeps_stays(bench: Kept) -> None:

@@ -18,6 +18,7 @@ from noetl.loader import load  # noqa: E402 - after the path is set
 from tests.reference.clause_collector import PREFIX  # noqa: E402 - after the path is set
 from tests.reference.clauses import CLAUSES  # noqa: E402 - after the path is set
 from tests.reference.event_page import events_page  # noqa: E402 - after the path is set
+from tests.reference.jinja_page import jinja_page  # noqa: E402 - after the path is set
 from tests.reference.tool_pages import TOOL_PAGES  # noqa: E402 - after the path is set
 
 TITLES = {
@@ -102,6 +103,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/checks/README.md": checks_index,
     "docs/conformance.md": conformance,
     "docs/events.md": events_page,
+    "docs/jinja.md": jinja_page,
     "docs/pictures/quickstart.svg": quickstart_picture,
     **TOOL_PAGES,
 }

@@ -213,6 +213,42 @@ def test_what_was_cut_off_is_masked_as_far_as_it_is_there() -> None:
         assert (mask_secret(masked) if is_secret(masked) else masked) == seen
 
 
+def test_marks_of_others_say_where_a_text_was_cut_too() -> None:
+    masker = masker_of("abcdefghijkl")
+    for text, seen in (
+        ("LINE 1: abcdefghi...", "LINE 1: ***..."),
+        ("LINE 1: ...ghijkl' FROM", "LINE 1: ...***' FROM"),
+        ("LINE 1: ...cdefghij...\n ^", "LINE 1: ...***...\n ^"),
+        ("x abcdefg [...] ghijkl y", "x *** [...] *** y"),
+        ("x…\nfghijkl y", "x…\n*** y"),
+        ("abc... def", "abc... def"),
+        ("...bcdef...", "...bcdef..."),
+        ("cdefghij... y", "cdefghij... y"),
+    ):
+        assert masker.mask_text(text) == seen
+        (masked,) = masker.mask_value([text])
+        assert (mask_secret(masked) if is_secret(masked) else masked) == seen
+
+
+def test_an_excerpt_may_be_cut_at_its_ends() -> None:
+    masker = masker_of("abcdefghijkl")
+    for text, seen in (
+        ("no abcdefgh", "no ***"),
+        ("ghijkl: no", "***: no"),
+        ("cdefghij", "***"),
+        ("cdefghij... y", "***... y"),
+        ("abcde", "abcde"),
+        ("x abcdefgh y", "x abcdefgh y"),
+    ):
+        assert masker.mask_excerpt(text) == seen
+
+
+def test_a_cut_across_a_secret_moves_to_its_end() -> None:
+    masker = masker_of("abcdefghijkl")
+    text = "xx abcdefghijkl yy"
+    assert [masker.end_of_secret(text, at) for at in (0, 2, 3, 4, 14, 15, 16)] == [0, 2, 3, 15, 15, 15, 16]
+
+
 @pytest.mark.parametrize("write", [json.dumps, quote, repr])
 def test_what_was_cut_off_is_masked_in_other_forms_too(write: Callable[[str], str]) -> None:
     secret = 'ab"c/d é"f&g%h+i"j'

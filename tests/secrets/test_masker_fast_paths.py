@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from noetl.credentials.masker import Masker
-from noetl.credentials.secret_pattern import TRUNCATION_LENGTH, SecretPattern
+from noetl.credentials.secret_pattern import TRUNCATION_LENGTH, SecretPattern, cut_pieces
 from noetl.credentials.split_base64 import _RUN, SplitBase64, _continues
 from noetl.model.secret import SecretOrigin
 
@@ -34,6 +34,10 @@ def spellings(secret: str) -> list[str]:
         *[text.replace("+", "-").replace("/", "_").rstrip("=") for text in packed],
         base64.encodebytes(f"before {secret} after".encode()).decode(),
         f"{secret[:-1]}…",
+        f"{secret[:-1]}...",
+        f"... {secret[1:]}",
+        f"...{secret[1:-1]}...",
+        f"…{secret[1:-1]}",
         LONG + secret[:-1],
         secret[1:] + LONG,
         packed[0][:-6],
@@ -81,7 +85,7 @@ def test_where_an_expression_finds_a_secret_the_plain_search_does(
             assert pattern.anchor in text
         if any(core.search(text) for core in pattern.core_patterns):
             assert any(mark in text for mark in pattern.landmarks)
-        if pattern.anchor in text or any(pattern.truncated_spans(text)):
+        if pattern.anchor in text or any(pattern.truncated_spans(text, cut_pieces(text))):
             assert pattern.may_be_in(text)
 
 

@@ -64,15 +64,33 @@ MUTATIONS = [
     ),
     Mutation(
         "the remainder of a join is kept",
-        K + "net.quiescence:decide_quiescence",
+        K + "net.quiescence:_leftovers",
         "for token in join.arrivals]",
         "for token in ()]",
     ),
     Mutation(
         "a join is counted early",
         K + "state.execution_state:ExecutionState.can_reach",
-        "self.occupied & plan.above & ~plan.bit",
+        "(self.occupied | self.failing) & plan.above & ~plan.bit",
         "False",
+    ),
+    Mutation(
+        "a failed branch holds no join back",
+        K + "state.execution_state:ExecutionState.can_reach",
+        "(self.occupied | self.failing)",
+        "self.occupied",
+    ),
+    Mutation(
+        "a retry leaves what came of the failure",
+        K + "net.operations:decide_retry",
+        "if token.after_failure",
+        "if False",
+    ),
+    Mutation(
+        "what failed is settled by a limit",
+        K + "state.fold:_end_run",
+        "reopens=state.cut_short and not run.final",
+        "reopens=False",
     ),
     Mutation(
         "a join does not see tokens on their way in",
@@ -196,8 +214,8 @@ MUTATIONS = [
     Mutation(
         "a snapshot is one event late",
         S + "write_jobs:put_snapshot",
-        "(x, snapshot.seq,",
-        "(x, snapshot.seq - 1,",
+        "x, version = identity",
+        "x, version = identity\n    snapshot = snapshot._replace(seq=snapshot.seq - 1)",
     ),
     Mutation(
         "a snapshot is one event early",

@@ -144,7 +144,7 @@ def test_what_waits_is_committed_together_as_it_would_be_alone(commits: list[lis
 def rows_for(query: str, count: int) -> list[tuple[Any, ...]]:
     match query:
         case "insert_events":
-            return [(1, seq, seq, 1, 1, b"{}", seq == count) for seq in range(1, count + 1)]
+            return [(1, seq, seq, 1, 1, b"{}", seq == count, 7) for seq in range(1, count + 1)]
         case "clear_timers":
             return [(1, f"t{number}") for number in range(0, 2 * count, 2)]
         case "describe_executions":

@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from msgspec import structs
 from multidict import CIMultiDict
 from yarl import URL
 
+from noetl.credentials.masker import Masker
+from noetl.model.secret import SecretOrigin
+from noetl.ports.tool import NO_SECRETS
 from noetl.tools.http import pool
 from noetl.tools.http.auth import Signature
 from noetl.tools.http.request import HttpRequest
-from tests.tools.http_calls import answer, call, error_of, outcome_of, run, sent_request
+from tests.tools.http_calls import Handler, answer, call, error_of, outcome_of, run, sent_request
 
 
 @pytest.mark.parametrize("method", ["GET", "get", "POST", "put", "PATCH", "DELETE", "HEAD", "options"])
@@ -251,6 +255,52 @@ def test_a_redirect_to_another_host_gets_no_credential() -> None:
         ("/other", "secret"),
         ("/end", None),
     ]
+
+
+def redirecting(status: int, host: str) -> Handler:
+    async def handler(request: web.Request) -> web.Response:
+        if request.path == "/end":
+            return web.Response()
+        return web.Response(status=status, headers={"Location": f"http://{host}:{request.url.port}/end"})
+
+    return handler
+
+
+@pytest.mark.spec("semantics §11")
+@pytest.mark.parametrize("status", [307, 308])
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {"json": {"deep": ['a "secret" word']}},
+        {"body": 'x a "secret" word'},
+        {"form": {"f": 'a "secret" word'}},
+        {"form": {"f": 'a "secret" word'}, "files": {"p": {"content": "y", "filename": "f"}}},
+        {"files": {"p": {"content": 'a "secret" word', "filename": "f"}}},
+        {"files": {"p": "upload.txt"}},
+        {"files": {"p": {"path": "upload.txt"}}},
+    ],
+)
+def test_a_body_with_a_secret_follows_no_redirect_to_another_host(
+    tmp_path: Path, status: int, inputs: dict[str, Any]
+) -> None:
+    (tmp_path / "upload.txt").write_text("x" * ((1 << 20) - 5) + 'a "secret" word')
+    masker = Masker()
+    masker.add('a "secret" word', SecretOrigin("s"))
+    posted = structs.replace(call("/a", method="POST", folder=tmp_path, **inputs), mask=masker)
+    for host, targets in (("localhost", ["/a"]), ("127.0.0.1", ["/a", "/end"])):
+        (outcome,), seen = run(redirecting(status, host), posted)
+        assert [sent.target for sent in seen] == targets
+        if host == "localhost":
+            assert outcome.error is not None
+            assert (outcome.error.kind, outcome.error.retryable) == ("credential", False)
+            assert "and the body holds a secret" in outcome.error.message
+        else:
+            assert outcome.error is None
+    # What holds none goes there, and so does what drops its body.
+    (outcome,), seen = run(redirecting(status, "localhost"), structs.replace(posted, mask=NO_SECRETS))
+    assert outcome.error is None
+    (outcome,), seen = run(redirecting(303, "localhost"), posted)
+    assert [(sent.method, sent.target) for sent in seen] == [("POST", "/a"), ("GET", "/end")]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def problems_json(problems: Iterable[Problem]) -> list[dict[str, object]]:
 
 def problems_text(problems: Iterable[Problem], text: str, *, paint: Paint) -> str:
     """The problems of one document, each with its line of `text`, a caret under the place and the hint."""
-    lines = list(SourceLines(text))
+    lines = list(SourceLines(text)) if text else []
     return "\n".join(_paragraph(problem, lines, paint) for problem in problems)
 
 

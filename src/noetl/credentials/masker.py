@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from noetl.credentials.secret_pattern import SecretPattern, may_be_truncated
+from noetl.credentials.secret_pattern import SecretPattern, cut_pieces, may_be_truncated
 from noetl.credentials.split_base64 import SplitBase64
 from noetl.model.reference import SecretMarker, StoredReference, encode_value
 from noetl.model.secret import (
@@ -111,14 +111,22 @@ class Masker:
             self._secret_numbers.pop(oldest, None)
             self._newest_values.pop(inner.key, None)
 
-    def mask_text(self, text: str) -> str:
+    def mask_text(self, text: str, *, excerpt: bool = False) -> str:
         """The text for people: `***` in place of secrets."""
         if text in self._short_texts:
             return MASK
-        spans = self._spans(text)
+        spans = self._spans(text, excerpt=excerpt)
         if not spans:
             return text
         return "".join(piece if isinstance(piece, str) else MASK for piece in _pieces(text, spans))
+
+    def mask_excerpt(self, text: str) -> str:
+        """The same for a text that someone may have cut at its ends, in the middle of a secret."""
+        return self.mask_text(text, excerpt=True)
+
+    def end_of_secret(self, text: str, position: int) -> int:
+        """Where the secret ends that lies across a position; the position itself if none does."""
+        return next((end for start, end, _ in self._spans(text) if start < position < end), position)
 
     def mask_for_display(self, value: Any) -> Any:
         """A value whose texts are for people."""
@@ -213,22 +221,25 @@ class Masker:
         except (KeyError, SecretLost):
             return False
 
-    def _spans(self, text: str, depth: int = 0) -> list[_Span]:
+    def _spans(self, text: str, depth: int = 0, *, excerpt: bool = False) -> list[_Span]:
         """Where secrets stand, in order, none inside another. `depth` 1 is inside base64, where it ends.
 
         A plain search for the `anchor` and the `landmarks` comes before each regular expression: it is many
         times faster, and without it the expression finds nothing either, base64 being in one alphabet.
         """
         candidates: list[_Span] = []
-        truncated = depth == 0 and may_be_truncated(text)
+        truncated = depth == 0 and (excerpt or may_be_truncated(text))
+        pieces = cut_pieces(text, excerpt=excerpt) if truncated else []
         for pattern in self._patterns.values():
             if pattern.anchor in text:
                 candidates += [
                     _Span(*match.span(), self._piece(pattern, match[0]))
                     for match in pattern.regex.finditer(text)
                 ]
-            if truncated:
-                candidates += [_Span(start, end, lost_part()) for start, end in pattern.truncated_spans(text)]
+            if pieces:
+                candidates += [
+                    _Span(start, end, lost_part()) for start, end in pattern.truncated_spans(text, pieces)
+                ]
             if depth == 0 and any(mark in text for mark in pattern.landmarks):
                 for core in pattern.core_patterns:
                     candidates += [self._base64_span(text, *match.span()) for match in core.finditer(text)]

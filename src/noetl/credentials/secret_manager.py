@@ -35,6 +35,7 @@ async def read_managed_secret(fields: Mapping[str, Any], name: str, environment:
         case provider:
             message = f"there is no client for the secret manager of `{provider}`"
             raise CredentialError(message, "`provider` is `gcp` or `aws`")
+    # None of the requests follows a redirect: it would take a token to whatever host it names.
     try:
         async with asyncio.timeout(TIMEOUT_SECONDS), aiohttp.ClientSession() as session:
             return await read(session, fields, str(fields.get("secret") or name), environment)
@@ -57,7 +58,8 @@ async def _from_gcp(
     version = quote(str(fields.get("version") or "latest"), safe="")
     secret_path = f"projects/{quote(str(project), safe='')}/secrets/{quote(name, safe='')}/versions/{version}"
     headers = {"Authorization": f"Bearer {token}"}
-    async with session.get(f"{endpoint.rstrip('/')}/v1/{secret_path}:access", headers=headers) as response:
+    url = f"{endpoint.rstrip('/')}/v1/{secret_path}:access"
+    async with session.get(url, headers=headers, allow_redirects=False) as response:
         answer_fields = await _answer_fields(response, f"`{secret_path}`")
     payload = answer_fields.get("payload")
     return _decode_base64(payload.get("data") if isinstance(payload, dict) else None, secret_path)
@@ -67,7 +69,8 @@ async def _machine_token(session: aiohttp.ClientSession, environment: Mapping[st
     """The token of the machine's own account."""
     host = environment.get("GCE_METADATA_HOST") or _METADATA
     try:
-        async with session.get(f"http://{host}/{_TOKEN}", headers={"Metadata-Flavor": "Google"}) as response:
+        headers = {"Metadata-Flavor": "Google"}
+        async with session.get(f"http://{host}/{_TOKEN}", headers=headers, allow_redirects=False) as response:
             answer_fields = await _answer_fields(response, "the token of this machine")
     except aiohttp.ClientError:
         answer_fields = {}
@@ -103,7 +106,8 @@ async def _from_aws(
     if token := environment.get("AWS_SESSION_TOKEN"):
         headers["x-amz-security-token"] = token
     headers["authorization"] = aws_signature("POST", headers, body, f"{region}/secretsmanager", (key, secret))
-    async with session.post(f"{url.rstrip('/')}/", data=body, headers=headers) as response:
+    request_url = f"{url.rstrip('/')}/"
+    async with session.post(request_url, data=body, headers=headers, allow_redirects=False) as response:
         answer_fields = await _answer_fields(response, f"the secret `{name}`")
     text = answer_fields.get("SecretString")
     return text if isinstance(text, str) else _decode_base64(answer_fields.get("SecretBinary"), name)

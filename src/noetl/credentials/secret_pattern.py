@@ -2,9 +2,10 @@
 
 import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import groupby
+from typing import NamedTuple
 
 from noetl.model.secret import SECRET_FORMS, SecretOrigin
 
@@ -23,7 +24,12 @@ END_LENGTH = 6
 """Characters of a secret by which it is known where the rest was cut off."""
 
 TRUNCATION_LENGTH = 1_000
-"""Characters of a text that may be a part of a longer one; a shorter one is whole unless it says `…`."""
+"""Characters of a text that may be a part of a longer one; a shorter one is whole unless someone says so."""
+
+_CUT_MARK = re.compile(r"…|\.{3,}")
+"""What people and programs write where they left something out: databases quote a line as `...so...`."""
+_MAX_PADDING = 8
+"""Characters between a mark and what it cut: blanks, and brackets."""
 
 _MAX_WRITTEN_LENGTH = 12
 """Characters that one of a secret may take."""
@@ -62,6 +68,11 @@ class SecretPattern:
         return re.compile(_pattern(self.text))
 
     @cached_property
+    def written(self) -> tuple[str, ...]:
+        """The common forms of all of it, in which a part of it is looked for."""
+        return (*_written_forms(self.text), self.text.replace("'", "''"))
+
+    @cached_property
     def core_patterns(self) -> tuple[re.Pattern[str], ...]:
         """Find its cores."""
         return tuple(re.compile(re.sub(r"[+/]", _either_alphabet, core)) for core in self.cores)
@@ -70,23 +81,35 @@ class SecretPattern:
         """False only if it is not there in any form, nor cut off. `text` may be JSON."""
         if self.anchor in text or any(mark in text for mark in self.landmarks):
             return True
-        return may_be_truncated(text) and any(end in text for ends in self.ends for end in ends)
+        if not may_be_truncated(text):
+            return False
+        if any(end in text for ends in self.ends for end in ends):
+            return True
+        # Of what was cut on both sides, by marks or as a long text, nothing is known in advance.
+        marks = text.count("…") + text.count("...")
+        long = len(text) >= TRUNCATION_LENGTH
+        return marks > 1 or (long and (marks > 0 or len(self.text) > TRUNCATION_LENGTH))
 
-    def truncated_spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where a long text begins or ends in the middle of it, or a text was cut by `…`."""
-        ends = [len(text[: match.start()].rstrip()) for match in re.finditer("…", text)]
-        if len(text) >= TRUNCATION_LENGTH:
-            yield from self._spans_cut_at_start(text)
-            ends.append(len(text))
-        for end in ends:
-            yield from self._spans_cut_at_end(text, end)
+    def truncated_spans(self, text: str, pieces: Iterable["CutPiece"]) -> Iterator[tuple[int, int]]:
+        """Where one of these pieces of the text was cut in the middle of it."""
+        begins, ends = (any(end in text for end in forms) for forms in self.ends)
+        for start, end, cut_before, cut_after in pieces:
+            if begins and cut_after:
+                yield from self._spans_cut_at_end(text, start, end)
+            if ends and cut_before:
+                yield from self._spans_cut_at_start(text, start, end)
+            if cut_before and cut_after and self._is_part(text[start:end]):
+                yield start, end
 
-    def _spans_cut_at_end(self, text: str, end: int) -> Iterator[tuple[int, int]]:
-        """Where its beginning stands before the end of a text."""
-        if not any(beginning in text for beginning in self.ends[0]):
-            return
+    def _is_part(self, piece: str) -> bool:
+        """Whether a piece is from the middle of it."""
+        return len(piece) >= END_LENGTH and any(piece in written for written in self.written)
+
+    def _spans_cut_at_end(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Where its beginning stands before the end of a piece of the text."""
         beginning_regex = re.compile(_pattern(self.text[:END_LENGTH]))
-        for match in beginning_regex.finditer(text, max(0, end - _MAX_WRITTEN_LENGTH * len(self.text)), end):
+        first = max(start, end - _MAX_WRITTEN_LENGTH * len(self.text))
+        for match in beginning_regex.finditer(text, first, end):
             character_start = position = match.end()
             for character in self.text[END_LENGTH:]:
                 written = re.compile(_character(character)).match(text, position, end)
@@ -97,28 +120,52 @@ class SecretPattern:
             cuts = (_CUT_CHARACTER.fullmatch(text, start, end) for start in (position, character_start))
             if end - position < _MAX_WRITTEN_LENGTH and any(cuts):
                 yield match.start(), end
+                return  # later ones are inside of it
 
-    def _spans_cut_at_start(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where its end stands at the beginning of a text."""
-        if not any(ending in text for ending in self.ends[1]):
-            return
+    def _spans_cut_at_start(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Where its end stands at the beginning of a piece of the text."""
         ending_regex = re.compile(_pattern(self.text[-END_LENGTH:]))
-        for match in ending_regex.finditer(text, 0, _MAX_WRITTEN_LENGTH * len(self.text)):
+        last = min(end, start + _MAX_WRITTEN_LENGTH * len(self.text))
+        for match in reversed(list(ending_regex.finditer(text, start, last))):
             position = match.start()
             for character in reversed(self.text[:-END_LENGTH]):
                 # Expressions read forwards only: what ends here is searched for in the characters before.
                 written = re.compile(rf"{_character(character)}\Z").search(
-                    text, max(0, position - _MAX_WRITTEN_LENGTH), position
+                    text, max(start, position - _MAX_WRITTEN_LENGTH), position
                 )
                 if written is None:
                     break
                 position = written.start()
-            if position == 0:
-                yield 0, match.end()
+            if position == start:
+                yield start, match.end()
+                return  # earlier ones are inside of it
+
+
+class CutPiece(NamedTuple):
+    """A part of a text between two marks, or before or after one, and on which sides more was left out."""
+
+    start: int
+    end: int
+    cut_before: bool
+    cut_after: bool
+
+
+def cut_pieces(text: str, *, excerpt: bool = False) -> list[CutPiece]:
+    """The text as marks divide it. A long one, and an `excerpt`, may be cut at its ends, too."""
+    cut = excerpt or len(text) >= TRUNCATION_LENGTH
+    pieces = []
+    position, cut_before = 0, cut
+    for match in _CUT_MARK.finditer(text):
+        start, end = match.span()
+        before, after = text[max(position, start - _MAX_PADDING) : start], text[end : end + _MAX_PADDING]
+        start -= len(before) - len(before.rstrip(" \t\r\n[("))
+        pieces.append(CutPiece(position, start, cut_before, cut_after=True))
+        position, cut_before = end + len(after) - len(after.lstrip(" \t\r\n])")), True
+    return [*pieces, CutPiece(position, len(text), cut_before, cut_after=cut)]
 
 
 def may_be_truncated(text: str) -> bool:
-    return len(text) >= TRUNCATION_LENGTH or "…" in text
+    return len(text) >= TRUNCATION_LENGTH or "…" in text or "..." in text
 
 
 def _written_forms(text: str) -> frozenset[str]:

@@ -43,10 +43,20 @@ def _read_version(  # noqa: PLR0917 - what a request to Vault consists of
     import hvac.exceptions as faults  # noqa: PLC0415 - part of that extra
     import requests  # noqa: PLC0415 - comes with hvac
 
+    class OneHostSession(requests.Session):
+        def rebuild_auth(self, prepared_request: Any, response: Any) -> None:
+            """Called for every redirect: the token, which is no usual header, would go to any host."""
+            if self.should_strip_auth(response.request.url, prepared_request.url):
+                raise CredentialError(
+                    f"{subject} cannot be read: it redirects to another host, which does not get VAULT_TOKEN",
+                    "set VAULT_ADDR to the address that answers itself",
+                )
+            super().rebuild_auth(prepared_request, response)
+
     subject = f"`{mount}/{path}` in Vault at {mask_password(url)}"
     try:
         # A session of our own, which ends here: hvac would leave its own open.
-        with requests.Session() as session:
+        with OneHostSession() as session:
             client = hvac.Client(
                 url, token=token, namespace=namespace, timeout=TIMEOUT_SECONDS, session=session
             )

@@ -1,5 +1,6 @@
 """From text to a checked playbook: compose, upgrade, read, check, silence."""
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -9,11 +10,11 @@ from noetl.dsl.checks import run_checks
 from noetl.dsl.dialects import Dialect, dialect_of, upgrade_document
 from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Playbook
-from noetl.dsl.document.problem import Problem, ignored_codes
+from noetl.dsl.document.problem import Problem
 from noetl.dsl.document.problem_codes import CODES
 from noetl.dsl.document.shape_check import describe_node
 from noetl.dsl.document.shapes import DRAFT_HINT
-from noetl.dsl.document.source import Located, Mapping, SourceError, compose, node_value
+from noetl.dsl.document.source import Located, Mapping, SourceError, SourceLines, compose, node_value
 from noetl.dsl.reader.playbook_reader import read_playbook
 from noetl.model.json import Json
 
@@ -59,9 +60,11 @@ def compile_playbook(text: str, file: str, kinds: Kinds, dialect: str | None = N
     if source_dialect == "draft":
         problems = [_drop_draft_hint(problem) for problem in problems]
     settled = _settle(problems, text)
-    failed = any(problem.severity == "error" for problem in settled)
     document = playbook.document if playbook is not None else node_value(root)
-    return CompiledPlaybook(None if failed else playbook, settled, document, source_dialect)
+    if playbook is not None:
+        failed = any(problem.severity == "error" for problem in settled)
+        playbook = None if failed else replace(playbook, warnings=settled)
+    return CompiledPlaybook(playbook, settled, document, source_dialect)
 
 
 def _drop_draft_hint(problem: Problem) -> Problem:
@@ -83,3 +86,18 @@ def _settle(problems: Iterable[Problem], text: str) -> tuple[Problem, ...]:
         if problem.code not in ignored.get(problem.line, ()) or not CODES[problem.code].silenceable
     }
     return tuple(sorted(unsilenced))
+
+
+_IGNORE = re.compile(r"#\s*noetl:\s*ignore\s+([a-z0-9-]+(?:\s*,\s*[a-z0-9-]+)*)")
+
+
+def ignored_codes(text: str) -> dict[int, frozenset[str]]:
+    """The codes that a `# noetl: ignore CODE, CODE` comment silences, by line."""
+    # Nearly no document silences anything: one search saves the splitting into lines.
+    if "noetl:" not in text:
+        return {}
+    codes_by_line = {}
+    for number, line in enumerate(SourceLines(text), start=1):
+        if "noetl:" in line and (match := _IGNORE.search(line)):
+            codes_by_line[number] = frozenset(code.strip() for code in match[1].split(","))
+    return codes_by_line

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from noetl.credentials.resolver import uses_secrets
 from noetl.dsl.document.problem import PlaybookInvalid
-from noetl.engine.catalog.playbook_record import PlaybookSource
+from noetl.engine.catalog.playbook_record import INLINE, PlaybookSource
 from noetl.engine.catalog.playbooks import PlaybookDocument, PlaybookMissing
 from noetl.engine.execution import ExecutionOrigin, LiveExecution
 from noetl.engine.listener import EngineListener, EventHandler
@@ -254,7 +254,7 @@ class Children(EngineListener):
         try:
             if (inline := inputs.get("document")) is not None:
                 text = json.dumps(inline, indent=1, ensure_ascii=False)
-                return playbooks.read(PlaybookSource(text, "<inline>", live.origin.file)), None
+                return playbooks.read(PlaybookSource(text, INLINE, live.origin.file)), None
             return playbooks.find(path, inputs.get("version"), live.folder), None
         except PlaybookMissing as missing:
             message = f"{missing}; {missing.hint}" if missing.hint else str(missing)

@@ -7,6 +7,7 @@ from noetl.engine.catalog.playbooks import Playbooks
 from noetl.engine.children import Children
 from noetl.engine.inbox import RemoteCommand, encode_command
 from noetl.engine.service import AlreadyRunning, Service
+from noetl.events.event import Event
 from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Cancel, Retry
 from noetl.ports.results import ResultStore
@@ -54,8 +55,8 @@ class RemoteControl:
                 return await self.send(execution_id, command)
         return "sent"
 
-    async def apply_here(self, execution_id: str, command: RemoteCommand | Retry) -> None:
-        """Decides it here, where nobody owns the execution; nothing runs.
+    async def apply_here(self, execution_id: str, command: RemoteCommand | Retry) -> list[Event]:
+        """Decides it here, where nobody owns the execution; nothing runs. What it led to.
 
         Raises AlreadyRunning, ExecutionUnknown, Refused, StoreError.
         """
@@ -68,7 +69,8 @@ class RemoteControl:
             service.void_leases(live)
             if isinstance(command, Cancel):
                 await children.resumed(live)
-            live.submit(command)
+            events = live.submit(command)
             await service.commit_log.flush()
+            return events
         finally:
             await service.close()

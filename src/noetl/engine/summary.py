@@ -4,10 +4,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from noetl.dsl.document.problem import Problem
 from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.held_back import waiting_steps
 from noetl.model.errors import NoetlError
 from noetl.model.outcome import ErrorInfo
-from noetl.model.reference import unescape
+from noetl.model.secret import printable_value
 
 
 class ExecutionFailed(NoetlError):
@@ -25,7 +27,8 @@ class Execution(Struct, frozen=True, kw_only=True):
 
     `error` is `{step, task, attempt, kind, message}` of the first unhandled failure, with the end of the
     `traceback` if that is an exception of a tool; `duration_ms` is from the request's first event to the
-    last.
+    last; `warnings` are those about its playbook, and from a run also those about the playbooks that it
+    started.
     """
 
     execution_id: str
@@ -37,7 +40,10 @@ class Execution(Struct, frozen=True, kw_only=True):
     error: dict[str, Any] | None
     duration_ms: int
     discarded: list[dict[str, str]]
+    waiting: list[dict[str, str]]
+    """`{step, reason}` of the steps where tokens wait for a retry of what failed."""
     steps: dict[str, dict[str, Any]]
+    warnings: list[Problem]
 
     @property
     def ok(self) -> bool:
@@ -58,15 +64,17 @@ def execution_of(state: ExecutionState, *, last: int = 0) -> Execution:
         playbook=metadata.path,
         version=metadata.version,
         status=state.status,
-        result=unescape(state.result),
-        ctx=unescape(state.ctx.values),
+        result=printable_value(state.result),
+        ctx=printable_value(state.ctx.values),
         error=_error_json(first_failure(state)),
         duration_ms=elapsed_micros(state, last) // 1_000,
         discarded=[{"step": token["step"], "reason": token["reason"]} for token in state.discarded],
+        waiting=waiting_steps(state) if state.over else [],
         steps={
             name: {"status": summary.status, "runs": summary.runs}
             for name, summary in state.summaries.items()
         },
+        warnings=list(state.plan.playbook.warnings),
     )
 
 

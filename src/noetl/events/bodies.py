@@ -122,7 +122,7 @@ class TokenDiscarded(Body):
     """A token ends without a run of its own."""
 
     token: str
-    reason: Literal["denied", "parked", "absorbed", "remainder", "cancelled"]
+    reason: Literal["denied", "parked", "absorbed", "remainder", "cancelled", "retried"]
 
 
 class StepScheduled(Body):
@@ -313,6 +313,10 @@ class ExecutionRetried(Body):
 
     runs: tuple[str, ...]
     by: str = ""
+    steps: tuple[str, ...] = ()
+    """The steps that run again: of runs that failed inside. Of the others, the arcs are judged again."""
+    superseded: tuple[str, ...] = ()
+    """Steps that ran because of what failed: those runs count no longer."""
 
 
 class ExecutionForked(Body):

@@ -9,6 +9,7 @@ from noetl.expr.analysis.uses import analyse, suggest_name
 from noetl.expr.language.environment import ENVIRONMENTS, compile_expression, compile_template
 from noetl.expr.language.parser import parse_syntax
 from noetl.expr.language.path import path_of
+from noetl.expr.language.plain_source import read_plain
 from noetl.expr.language.transform import transform_syntax
 from noetl.expr.runtime.conversion import to_json
 from noetl.expr.runtime.evaluation import Evaluation
@@ -35,6 +36,18 @@ class SourceAnalysis(TypedDict):
 
 def analyse_source(source: str) -> SourceAnalysis:
     """Raises ExpressionError."""
+    # `_analyse_syntax` gives the same of a plain source, and takes 20 times as long.
+    if (plain := read_plain(source)) is None:
+        return _analyse_syntax(source)
+    return {
+        "single": True,
+        "uses": (Use(plain.path, plain.offset),),
+        "assigned": frozenset(),
+        "path": None if plain.operator else plain.path,
+    }
+
+
+def _analyse_syntax(source: str) -> SourceAnalysis:
     syntax = parse_syntax(source)
     analysis = analyse(syntax)
     return {

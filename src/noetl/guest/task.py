@@ -12,9 +12,8 @@ from noetl.guest.frame import CodeAnswer, CodeFailure, CodeRequest, LibImport, p
 from noetl.guest.value_files import ResultFileWriter, load_input_files
 from noetl.model.normalisation import NotJson, normalise
 
-MAX_TEXT = 8_192
-"""Characters of a message."""
-MAX_TRACEBACK = 32_768
+MAX_TEXT = 262_144
+"""Characters of a message, and of a traceback. The host cuts them shorter, for it can mask them before."""
 
 _compiled = lru_cache(maxsize=128)(compile_code)  # a loop sends the same code for every iteration
 
@@ -108,13 +107,13 @@ def _run_awaitable(value: Any) -> Any:
 def _code_failure(error: BaseException, request: CodeRequest) -> CodeFailure:
     """The failure that an exception of the code is. Its traceback begins in the code."""
     name = type(error).__name__
-    text = _shorten(_message_of(error), MAX_TEXT)
+    text = _shorten(_message_of(error))
     return CodeFailure(
         kind="limit" if isinstance(error, MemoryError) else "python",
         message=f"{name}: {text}" if text else name,
         exception_type=name,
         text=text,
-        traceback=_shorten(_traceback_text(error, request), MAX_TRACEBACK),
+        traceback=_shorten(_traceback_text(error, request)),
     )
 
 
@@ -146,9 +145,9 @@ def _own_traceback(trace: TracebackType | None, name: str) -> TracebackType | No
     return trace
 
 
-def _shorten(text: str, limit: int) -> str:
-    """At most `limit` characters: the beginning and the end, as UTF-8 can hold them."""
-    if len(text) > limit:
-        half = limit // 2
+def _shorten(text: str) -> str:
+    """As much as may go through the pipe: the beginning and the end, as UTF-8 can hold them."""
+    if len(text) > MAX_TEXT:
+        half = MAX_TEXT // 2
         text = f"{text[:half]}\n… {len(text) - 2 * half:,} characters left out …\n{text[-half:]}"
     return text.encode(errors="backslashreplace").decode()

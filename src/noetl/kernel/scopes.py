@@ -1,5 +1,6 @@
 """Which namespaces expressions see, for each place they stand at. The only place that builds scopes."""
 
+import hashlib
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -62,7 +63,11 @@ def _second(seconds: int) -> str:
 
 
 class EvaluationScope:
-    """A scope whose `ctx`, `run` and `iter` can be written: what follows sees it at once."""
+    """A scope whose `ctx`, `run` and `iter` can be written: what follows sees it at once.
+
+    `seed` is what tells this decision from all others, for `random`. For what a worker decides it must not
+    hold a time: its clock is not on record.
+    """
 
     __slots__ = ("_fetched", "_room", "_run", "_used", "expression_scope", "namespaces", "patches")
 
@@ -70,6 +75,7 @@ class EvaluationScope:
         self,
         spaces: dict[str, Any],
         now: int,
+        seed: tuple[object, ...],
         results: Mapping[str, object] | None = None,
         run: RunState | None = None,
         *,
@@ -85,7 +91,9 @@ class EvaluationScope:
                 spaces[name] = self.with_fetched(space)
             results = self.with_fetched(results)
         self.namespaces = spaces
-        self.expression_scope = Scope(spaces, results=results or {}, now=_clock(now), iterator=iterator)
+        self.expression_scope = Scope(
+            spaces, results=results or {}, now=_clock(now), draw=_draws(spaces, seed), iterator=iterator
+        )
         self.patches: list[Patch] = []
         self._run = run
 
@@ -206,13 +214,32 @@ def _clock(now: int) -> Callable[[], str]:
     return lambda: playbook_time(now)
 
 
+def _draws(spaces: Mapping[str, Any], seed: tuple[object, ...]) -> Callable[[int], int]:
+    """Numbers below a bound that look random, and come out the same when the decision is made again."""
+    count = 0
+
+    def draw(bound: int) -> int:
+        nonlocal count
+        count += 1
+        text = repr((spaces["execution_id"], *seed, spaces.get("_attempt"), count))
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") * bound >> 64
+
+    return draw
+
+
 def workload_scope(inputs: ExecutionInputs, workload: Mapping[str, Any], now: int) -> EvaluationScope:
     """For the defaults of the workload."""
-    return EvaluationScope({"workload": workload, "execution_id": inputs.execution_id}, now)
+    seed = ("workload", len(workload), now)
+    return EvaluationScope({"workload": workload, "execution_id": inputs.execution_id}, now, seed)
 
 
 def state_scope(
-    inputs: ExecutionInputs, ctx: Mapping[str, Any], steps: Mapping[str, Any], now: int, **extra: Any
+    inputs: ExecutionInputs,
+    ctx: Mapping[str, Any],
+    steps: Mapping[str, Any],
+    now: int,
+    token: str = "",
+    **extra: Any,
 ) -> EvaluationScope:
     """For what the server asks outside of runs: admission, a step's args, the execution's output."""
     spaces = {
@@ -222,12 +249,12 @@ def state_scope(
         "steps": steps,
         **extra,
     }
-    return EvaluationScope(spaces, now)
+    return EvaluationScope(spaces, now, ("state", token, now))
 
 
 def loop_scope(run: RunState, now: int, fetched: Fetched | None = None) -> EvaluationScope:
     """For `loop.in` and the loop's knobs."""
-    return EvaluationScope(_run_namespaces(run), now, fetched=fetched)
+    return EvaluationScope(_run_namespaces(run), now, ("loop", run.id), fetched=fetched)
 
 
 def task_scope(
@@ -241,7 +268,7 @@ def task_scope(
     spaces = _run_namespaces(run)
     spaces["iter"] = _iter_namespace(run, frame)
     spaces["_prev"] = frame.prev
-    spaces["_task"] = run.task(frame).label
+    label = spaces["_task"] = run.task(frame).label
     spaces["_attempt"] = max(frame.attempt - frame.forgiven, 1)
     if keychain is not None:
         spaces["keychain"] = keychain
@@ -249,6 +276,7 @@ def task_scope(
     scope = EvaluationScope(
         spaces,
         now,
+        ("task", run.id, frame.index, label, frame.visits.get(label)),
         frame.results,
         run,
         ctx_size=run.ctx.size,
@@ -280,7 +308,7 @@ def routing_scope(
     spaces["ctx"] = ctx
     spaces["steps"] = steps
     spaces["event"] = event
-    return EvaluationScope(spaces, now, ctx_size=ctx_size)
+    return EvaluationScope(spaces, now, ("run", run.id, now), ctx_size=ctx_size)
 
 
 def _run_namespaces(run: RunState) -> dict[str, Any]:

@@ -32,6 +32,7 @@ NoetlError
 │   │   └── StoreUrlWrong  (noetl.ports) and it is no URL of a store at all
 │   ├── StoreBusy          (noetl.ports) somebody else held it for too long: try again
 │   ├── StoreFull          (noetl.ports) there is no room: nothing was written
+│   ├── StoreDamaged       (noetl.ports) something in it is not what was written: restore it from a copy
 │   ├── StoreClosed        (noetl.ports) it was closed before
 │   ├── ExecutionUnknown   (noetl.ports) there is no such execution
 │   ├── WrittenElsewhere   (noetl.engine) somebody else wrote to an execution of ours: run it from one process
@@ -53,6 +54,11 @@ from typing import Literal
 
 class NoetlError(Exception):
     """The root of every error that this package raises on purpose."""
+
+
+def quoted_text(text: str, limit: int) -> str:
+    """What a message quotes. That it was cut is marked, so that of a secret the rest is masked."""
+    return text if len(text) <= limit else text[:limit] + "…"
 
 
 class ExpressionError(NoetlError):

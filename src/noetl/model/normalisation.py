@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
 
-from noetl.model.errors import NoetlError
+from noetl.model.errors import NoetlError, quoted_text
 from noetl.model.json import Json
 
 MAX_DEPTH = 100
@@ -98,7 +98,7 @@ class _Normaliser:
         for key, item in values.items():
             text = str.__str__(key) if isinstance(key, str) else _key_text(key)
             if text in normalised:
-                raise NotJson(f"has two keys that are `{text:.100}` in JSON")
+                raise NotJson(f"has two keys that are `{quoted_text(text, 100)}` in JSON")
             try:
                 normalised[_text(text)] = self.value(item)
             except NotJson as fault:
@@ -133,7 +133,8 @@ def _key_text(key: object) -> str:
         case Decimal():
             return str(_decimal(key))
     name = type(key).__name__
-    raise NotJson(f"has the key `{key!r:.100}` of type `{name}`: keys are text, numbers, booleans or None")
+    quoted = quoted_text(repr(key), 100)
+    raise NotJson(f"has the key `{quoted}` of type `{name}`: keys are text, numbers, booleans or None")
 
 
 def _text(text: str) -> str:

@@ -13,7 +13,7 @@ from urllib.parse import quote, quote_plus
 import msgspec
 from msgspec import Struct
 
-from noetl.model.reference import MARKER, SecretMarker, may_hold_marker
+from noetl.model.reference import MARKER, SecretMarker, StoredReference, may_hold_marker, unescape
 
 MASK = "***"
 """What a person sees in place of a secret."""
@@ -162,6 +162,26 @@ def mask_secret(marker: Mapping[str, Any]) -> str:
     if "parts" not in marker:
         return MASK
     return "".join(piece if isinstance(piece, str) else MASK for piece in marker["parts"])
+
+
+def printable_value(value: Any) -> Any:
+    """A value of the log as it is printed: the user's own data, with `***` for what stands for secrets."""
+    return hide_secrets(unescape(value))
+
+
+def hide_secrets(value: Any) -> Any:
+    """The same for a value that is the user's own data already, but for secrets and stored objects."""
+    return _hide_secrets(value) if may_hold_marker(value) else value
+
+
+def _hide_secrets(value: Any) -> Any:
+    if isinstance(value, SecretMarker):
+        return mask_secret(value)
+    if isinstance(value, StoredReference):
+        return value
+    if isinstance(value, dict):
+        return {key: _hide_secrets(item) for key, item in value.items()}
+    return [_hide_secrets(item) for item in value] if isinstance(value, list) else value
 
 
 def _restore_piece(piece: Any, values: Mapping[str, Any]) -> str:

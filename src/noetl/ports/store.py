@@ -231,6 +231,9 @@ class StoreBusy(StoreError): ...
 class StoreFull(StoreError): ...
 
 
+class StoreDamaged(StoreError): ...
+
+
 class StoreClosed(StoreError): ...
 
 
@@ -260,11 +263,14 @@ class Store(SealedStore, Protocol):
         ...
 
     async def read(self, execution_id: str, *, after: int = 0, limit: int = 1_000) -> list[Row]:
-        """Up to `limit` rows with numbers above `after`, in order. Fewer than `limit` means: no more."""
+        """Up to `limit` rows with numbers above `after`, in order. Fewer than `limit` means: no more.
+
+        Raises StoreDamaged if a row is missing, or one of their appends is not what was written.
+        """
         ...
 
     async def feed(self, *, after: int = 0, limit: int = 1_000) -> list[FeedEntry]:
-        """Rows of all executions in the order of commits, above position `after`.
+        """Rows of all executions in the order of commits, above position `after`, without their checksums.
 
         A position is never used twice, and nothing appears later below one that was seen. The rows of
         a deleted execution are missing.
@@ -318,14 +324,16 @@ class Store(SealedStore, Protocol):
     async def snapshot(
         self, execution_id: str, *, state_format: int, at: int | None = None
     ) -> Snapshot | None:
-        """The newest snapshot in this format, at or before row `at`."""
+        """The newest snapshot in this format, at or before row `at`, of those that are what was written."""
         ...
 
     async def put_playbook(self, playbook_hash: str, document: bytes) -> None:
         """Keeps a document under the hash of its content. A second call with the same hash does nothing."""
         ...
 
-    async def playbook(self, playbook_hash: str) -> bytes | None: ...
+    async def playbook(self, playbook_hash: str) -> bytes | None:
+        """Raises StoreDamaged if the document is not what was written."""
+        ...
 
     async def put_blob(self, name: str, data: bytes) -> None:
         """Keeps bytes by a name that means nothing to the store; what had it before is replaced."""
@@ -380,10 +388,14 @@ class Store(SealedStore, Protocol):
         """
         ...
 
+    async def unchecked_appends(self) -> int:
+        """How many appends have no checksum: an older release wrote them."""
+        ...
+
     async def rebuild(self, derive: Derive) -> int:
         """Recreates all that is derived from the rows; the number of executions it was done for.
 
-        A second call changes nothing. Whatever `derive` raises comes through.
+        Damaged snapshots go. A second call changes nothing. Whatever `derive` raises comes through.
         """
         ...
 

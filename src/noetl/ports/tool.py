@@ -12,6 +12,38 @@ from noetl.ports.credentials import CredentialLookup
 from noetl.ports.results import ExecutionObjects
 
 
+class TextMask(Protocol):
+    """Keeps secrets out of texts. What a tool cuts it masks first: no one finds a part of a secret later."""
+
+    def mask_excerpt(self, text: str) -> str:
+        """The text with `***` in place of secrets, and of what a cut at one of its ends left of one."""
+        ...
+
+    def contains_secret(self, text: str) -> bool:
+        """Whether a secret is in the text."""
+        ...
+
+    def end_of_secret(self, text: str, position: int) -> int:
+        """Where the secret ends that lies across a position; the position itself if none does."""
+        ...
+
+
+class NoSecrets:
+    """The mask of a task that knows none."""
+
+    def mask_excerpt(self, text: str) -> str:
+        return text
+
+    def contains_secret(self, _: str) -> bool:
+        return False
+
+    def end_of_secret(self, _: str, position: int) -> int:
+        return position
+
+
+NO_SECRETS = NoSecrets()
+
+
 class Call(Struct, frozen=True, kw_only=True):
     """One attempt of one task, with everything rendered.
 
@@ -19,7 +51,8 @@ class Call(Struct, frozen=True, kw_only=True):
     the token's, and the task's own stand in `inputs`, too, if it gives any. `folder` is where relative
     paths start. `log` takes lines for the task's log. `objects` keeps what is too large for a value.
     An `auth` among the inputs is a mapping: a name was looked up already. `credentials` gives others by
-    name, where there are any. `run_id` is the step run.
+    name, where there are any. `mask` is for texts that the tool cuts; all else is masked when it is done.
+    `run_id` is the step run.
     """
 
     execution_id: str
@@ -37,6 +70,7 @@ class Call(Struct, frozen=True, kw_only=True):
     log: Callable[[str], None]
     objects: ExecutionObjects
     credentials: CredentialLookup | None = None
+    mask: TextMask = NO_SECRETS
 
 
 class Tool(Protocol):

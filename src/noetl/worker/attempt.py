@@ -109,6 +109,7 @@ def mask_call(call: Call, keychain: Keychain) -> Call:
         log=lambda text: log(masker.mask_text(text)),
         objects=MaskedObjects(call.objects, masker),
         credentials=keychain,
+        mask=masker,
     )
 
 

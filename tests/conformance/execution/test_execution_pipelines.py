@@ -3,6 +3,7 @@
 import pytest
 
 from tests.conformance.execution.conformance_engine import Engine
+from tests.web_server import WebAnswer, web_server
 
 THREE = """
 - step: start
@@ -30,6 +31,32 @@ def test_tasks_run_in_order_and_prev_threads_results(engine: Engine) -> None:
     }
     own = [event["name"] for event in ran.events if event["source"] == "worker"]
     assert own == [*["TaskStarted", "TaskProcessed"] * 3, "StepDone"]
+
+
+GOES_ON = """
+- step: start
+  tool:
+  - name: ask
+    kind: %s
+    spec: {policy: {rules: [{else: {then: {do: continue}}}]}}
+  - {name: read, kind: noop, args: {prev: "{{ _prev }}", ask: "{{ ask | default('no result') }}"}}
+"""
+
+
+@pytest.mark.spec("001 §6.3")
+def test_prev_is_the_answer_of_a_request_whose_error_goes_on(engine: Engine) -> None:
+    with web_server(lambda _: WebAnswer({"why": "gone"}, 404)) as web:
+        ran = engine(GOES_ON % f"http\n    url: {web.url}/a")
+    assert ran.status == "completed"
+    assert ran.result["prev"]["status"] == 404
+    assert ran.result["prev"]["data"] == {"why": "gone"}
+    assert ran.result["ask"] == "no result"
+
+
+@pytest.mark.spec("001 §6.3")
+def test_prev_is_none_after_an_error_that_has_no_result(engine: Engine) -> None:
+    ran = engine(GOES_ON % "python\n    code: raise ValueError('x')")
+    assert (ran.status, ran.result) == ("completed", {"prev": None, "ask": "no result"})
 
 
 @pytest.mark.spec("000 §4.3 (2)")

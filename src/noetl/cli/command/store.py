@@ -42,11 +42,21 @@ def check(*, rebuild: bool, **store_flags: str | None) -> int:
             {"execution_id": problem.execution_id or None, "message": problem.message}
             for problem in result.problems
         ]
-        console.write_json({"ok": not problems, "executions": result.executions, "problems": problems})
+        console.write_json(
+            {
+                "ok": not problems,
+                "executions": result.executions,
+                "problems": problems,
+                "unchecked_appends": result.unchecked_appends,
+            }
+        )
     else:
         for problem in result.problems:
             console.write_text(f"{problem.execution_id or 'store'}: {console.visible(problem.message)}\n")
         summary = f"{pluralize(result.executions, 'execution')}, {pluralize(len(result.problems), 'problem')}"
+        if result.unchecked_appends:
+            appends = pluralize(result.unchecked_appends, "append")
+            summary += f"; {appends} of an older release without a checksum"
         console.write_text(summary + "\n")
     return 1 if result.problems else 0
 

@@ -12,6 +12,7 @@ from noetl.cli.progress.step_progress import (
     next_milestone,
     wait_text,
 )
+from noetl.cli.report.event_line import retried_text
 from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.report.format import duration_text, error_text
 from noetl.events import bodies as of
@@ -260,6 +261,11 @@ class ProgressModel:
     ) -> None:
         self.add_line("wait", event.ts, "", "goes on", execution)
 
+    def _on_execution_retried(
+        self, execution: ExecutionProgress, body: of.ExecutionRetried, event: Event
+    ) -> None:
+        self.add_line("wait", event.ts, "", retried_text(body), execution)
+
     def _on_playbook_processed(
         self, execution: ExecutionProgress, body: of.PlaybookProcessed, event: Event
     ) -> None:
@@ -286,6 +292,7 @@ _HANDLERS: dict[type, Callable[[ProgressModel, ExecutionProgress, Any, Event], N
     of.CancelRequested: ProgressModel._on_cancel_requested,
     of.ExecutionPaused: ProgressModel._on_execution_paused,
     of.ExecutionResumed: ProgressModel._on_execution_resumed,
+    of.ExecutionRetried: ProgressModel._on_execution_retried,
     of.PlaybookProcessed: ProgressModel._on_playbook_processed,
 }
 """Events that are not here change nothing that is shown."""

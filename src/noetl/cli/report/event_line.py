@@ -93,12 +93,21 @@ def event_detail(body: EventBody) -> str:
             return visible(body.signal + _by_text(body.by))
         case of.CancelRequested():
             return (_error_text(body.error) or visible(body.reason)) + _by_text(body.by)
-        case of.ExecutionPaused() | of.ExecutionResumed() | of.ExecutionRetried():
+        case of.ExecutionPaused() | of.ExecutionResumed():
             return _by_text(body.by).strip()
+        case of.ExecutionRetried():
+            return (retried_text(body) + _by_text(body.by)).strip()
         case of.ExecutionForked():
             return f"from {body.source} at {body.at}{_by_text(body.by)}"
         case _:
             return _run_detail(body)
+
+
+def retried_text(body: of.ExecutionRetried) -> str:
+    """What runs again, and what is taken back for it."""
+    again, taken_back = (", ".join(map(visible, steps)) for steps in (body.steps, body.superseded))
+    text = f"runs again: {again}" if again else "goes on where it stood"
+    return text + (f"; what ran after the failure no longer counts: {taken_back}" if taken_back else "")
 
 
 def _run_detail(body: _RunEvent) -> str:

@@ -16,7 +16,8 @@ from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.summary import elapsed_micros, execution_of, first_failure
 from noetl.engine.task_log import LogLine
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.model.reference import unescape
+from noetl.kernel.state.held_back import waiting_steps
+from noetl.model.secret import printable_value
 
 if TYPE_CHECKING:
     from noetl.cli.report.failure_location import FailureLocator
@@ -26,12 +27,14 @@ MOST_LINES = 40
 _MOST_INPUT = 20
 _MOST_PRINTED = 10
 _MOST_DISCARDED = 10
+_MOST_WAITING = 10
 
 _DISCARDED = {
     "denied": "its admission denied it",
     "parked": "it was not admitted before the end",
     "remainder": "too few tokens came to its join",
     "cancelled": "the execution was cancelled",
+    "retried": "a retry took the place of what had brought it",
 }
 
 
@@ -59,7 +62,7 @@ class ExecutionReport(Struct, frozen=True):
         """The result as YAML, of no more than `most` lines; empty if there is none."""
         if self.state.result is None:
             return ""
-        lines = list(yaml_lines(unescape(self.state.result)))
+        lines = list(yaml_lines(printable_value(self.state.result)))
         if most is not None and len(lines) > most:
             command = self.follow_up.executions_command("result", self.state.execution_id)
             lines = [*cut_lines(lines, most), f"all of it: {command}"]
@@ -82,7 +85,7 @@ class ExecutionReport(Struct, frozen=True):
         """What is said at the end: how it ended, what was discarded, and for a failure everything known."""
         parts = [*self.warnings(), self._headline()]
         if self.state.status == "failed":
-            parts += [*self._failure_lines(), *self._next_commands()]
+            parts += [*self._failure_lines(), *self._waiting_lines(), *self._next_commands()]
         return "\n".join(parts)
 
     def _headline(self) -> str:
@@ -115,6 +118,14 @@ class ExecutionReport(Struct, frozen=True):
         locator = FailureLocator(self.state, error, self.source, self.failed_attempts)
         return [*lines, *self._excerpt(locator), *_input_lines(locator), *self._output_lines(locator)]
 
+    def _waiting_lines(self) -> list[str]:
+        """What a retry goes on with, beside what failed."""
+        lines = [
+            f"  step `{visible(waiting['step'])}` waits for a retry: {visible(waiting['reason'])}"
+            for waiting in waiting_steps(self.state)
+        ]
+        return ["", *cut_lines(lines, _MOST_WAITING, width=1_000)] if lines else []
+
     def _excerpt(self, locator: "FailureLocator") -> list[str]:
         location = locator.location()
         if location is None:
@@ -142,7 +153,7 @@ class ExecutionReport(Struct, frozen=True):
         commands = [(self.follow_up.executions_command("show", execution_id), "what happened")]
         if self.log:
             commands.append((self.follow_up.executions_command("logs", execution_id), "what tasks printed"))
-        if self.state.failures:
+        if self.state.retriable:
             retry = self.follow_up.executions_command("retry", execution_id)
             commands.insert(0, (retry, "goes on from what failed"))
         return command_lines(commands)

@@ -122,7 +122,11 @@ def _join_text(meeting: WaitingJoin) -> str:
 def _source_text(reaching: ReachingStep) -> str:
     parts = [
         pluralize(number, noun)
-        for number, noun in ((reaching.tokens, "token"), (reaching.runs, "run"))
+        for number, noun in (
+            (reaching.tokens, "token"),
+            (reaching.runs, "run"),
+            (reaching.failed, "failed run"),
+        )
         if number
     ]
     return f"{visible(reaching.step)} ({', '.join(parts)})"

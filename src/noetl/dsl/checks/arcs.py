@@ -1,5 +1,6 @@
 """Arcs: those that are never taken, and those that wait for an event that never comes."""
 
+from noetl.dsl.checks.known_shapes import impossible_values
 from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, ExpressionRole, PlaybookPart
 from noetl.dsl.document.guard_verdicts import (
     DONE,
@@ -20,7 +21,7 @@ def check_arcs(playbook: Playbook, context: DocumentContext) -> None:
     guards = arc_guards(context)
     for step in playbook.workflow:
         if step.arcs and PlaybookPart(ExpressionRole.ARC, step.name) not in context.unreadable:
-            _RouterCheck(step, guards, context).check()
+            _RouterCheck(step, guards, playbook, context).check()
 
 
 def arc_guards(context: DocumentContext) -> dict[tuple[str, int], ExpressionOccurrence]:
@@ -44,9 +45,14 @@ class _RouterCheck:
     """The arcs of one step, in order."""
 
     def __init__(
-        self, step: Step, guards: dict[tuple[str, int], ExpressionOccurrence], context: DocumentContext
+        self,
+        step: Step,
+        guards: dict[tuple[str, int], ExpressionOccurrence],
+        playbook: Playbook,
+        context: DocumentContext,
     ) -> None:
         self.step = step
+        self.playbook = playbook
         self.guards = guards
         self.context = context
         self.first_taken: dict[str, Arc] = {}
@@ -86,7 +92,7 @@ class _RouterCheck:
         possible = possible_events(arc.when, self.step)
         at = guard_position(self.guards, self.step, index)
         if not possible:
-            self._report_impossible(at, arc)
+            self._report_impossible(index, at, arc)
         elif possible <= self.first_taken.keys():
             earlier = self.first_taken[sorted(possible)[0]]
             self.context.report(
@@ -103,7 +109,7 @@ class _RouterCheck:
                 f"change one of the guards, or set `next.spec.mode: inclusive`; line {twin.position.line}",
             )
 
-    def _report_impossible(self, at: Scalar | Position, arc: Arc) -> None:
+    def _report_impossible(self, index: int, at: Scalar | Position, arc: Arc) -> None:
         name = self.step.name
         ends = " or ".join(f"`{event}`" for event in sorted(terminal_events(self.step)))
         message = f"the arc to `{arc.step}` is never taken: its guard holds on no event that ends `{name}`"
@@ -115,4 +121,8 @@ class _RouterCheck:
         elif holds_on(arc.when, FAILED) is not False:
             message = f"the arc to `{arc.step}` is never taken: nothing in `{name}` can fail"
             hint = "remove it"
+        occurrence = self.guards.get((name, index))
+        if occurrence is not None:
+            for value in impossible_values(occurrence, self.playbook):
+                hint = f"`{'.'.join(value.path)}` is never `{value.text}`: {value.hint}"
         self.context.report("dead-arc", at, message, hint)

@@ -34,10 +34,8 @@ def check_reachability(playbook: Playbook, context: DocumentContext) -> None:
 def check_exits(playbook: Playbook, context: DocumentContext) -> None:
     """From every step that is reached a branch can end other than by failing."""
     graph = step_graph_of(playbook)
-    possible = [[target for target, _ in possible_arcs(step, graph)] for step in playbook.workflow]
-    ends = [index for index, step in enumerate(playbook.workflow) if _can_end(step, graph, context)]
-    leading_out = reachable_nodes(reverse_edges(possible), ends)
-    trapped = reachable_nodes(possible, [graph.entry]) - leading_out
+    possible = _possible_edges(playbook, graph)
+    trapped = steps_without_end(playbook, context)
     for component in strong_components(possible) if trapped else ():
         inside = set(component)
         if inside <= trapped and all(target in inside for node in component for target in possible[node]):
@@ -49,6 +47,19 @@ def check_exits(playbook: Playbook, context: DocumentContext) -> None:
                 f"no end can be reached from here: {_list_names(names)} {verb_phrase}",
                 "guard an arc or add one that leads out; this goes round until `executor.spec.max_step_runs`",
             )
+
+
+def steps_without_end(playbook: Playbook, context: DocumentContext) -> set[int]:
+    """The steps that are reached and from which no branch can end other than by failing."""
+    graph = step_graph_of(playbook)
+    possible = _possible_edges(playbook, graph)
+    ends = [index for index, step in enumerate(playbook.workflow) if _can_end(step, graph, context)]
+    leading_out = reachable_nodes(reverse_edges(possible), ends)
+    return reachable_nodes(possible, [graph.entry]) - leading_out
+
+
+def _possible_edges(playbook: Playbook, graph: StepGraph) -> list[list[int]]:
+    return [[target for target, _ in possible_arcs(step, graph)] for step in playbook.workflow]
 
 
 def possible_arcs(step: Step, graph: StepGraph) -> list[tuple[int, frozenset[str]]]:

@@ -2,18 +2,20 @@
 
 A failed step takes its unguarded arcs, too (000 §8.1). That is worth a warning where it does harm:
 a sibling arc handles the failure and this one fires as well, or the next step that does something
-needs nothing of the failed one, so that nothing would stop it.
+needs nothing of the failed one, so that nothing would stop it. If the arc leads back, it never ends.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from noetl.dsl.checks.arcs import arc_guards, guard_position
 from noetl.dsl.checks.flow.name_reads import uses_beside_item
-from noetl.dsl.checks.flow.rule_effects import run_writes, step_may_fail
+from noetl.dsl.checks.flow.rule_effects import run_writes, step_may_fail, step_writes
+from noetl.dsl.checks.reachability import steps_without_end
 from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, ExpressionRole, PlaybookPart
 from noetl.dsl.document.guard_verdicts import FAILED, holds_on
 from noetl.dsl.document.playbook import Arc, Playbook, Step
-from noetl.dsl.document.step_graph import step_graph_of
+from noetl.dsl.document.step_graph import step_graph_of, strong_components
+from noetl.expr.expression import Expression
 from noetl.expr.template import template_uses
 from noetl.expr.use import Use
 
@@ -25,9 +27,19 @@ def check_swallowed_failures(playbook: Playbook, context: DocumentContext) -> No
         return
     guards = arc_guards(context)
     work = _WorkingSteps(playbook, context)
+    cycles = _EndlessCycles(playbook, context)
     for step, index in suspects:
         arc = step.arcs[index]
-        message = _beside_handler(step, index) or work.goes_on_after(step, arc)
+        code, message = "swallowed-failure", _beside_handler(step, index)
+        if not message and (next_step := work.runs_after(step, arc)):
+            message = f"`{next_step}` runs even if `{step.name}` failed, and needs nothing of it"
+            if cycles.lead_back(step, arc):
+                code, message = (
+                    "failure-loop",
+                    f"while `{step.name}` fails, this arc leads back to it again and again",
+                )
+            elif next_step == step.name:
+                continue
         if message:
             condition = f"event.name == '{step.done_event}'"
             hint = (
@@ -35,7 +47,7 @@ def check_swallowed_failures(playbook: Playbook, context: DocumentContext) -> No
                 if not arc.is_guarded
                 else f"add `{condition} and` to the guard"
             )
-            context.report("swallowed-failure", guard_position(guards, step, index), message, hint)
+            context.report(code, guard_position(guards, step, index), message, hint)
 
 
 def _suspects(playbook: Playbook, context: DocumentContext) -> Iterator[tuple[Step, int]]:
@@ -79,10 +91,10 @@ class _WorkingSteps:
             self.occurrences.setdefault(occurrence.part.step, []).append(occurrence)
         self.nearest = self._nearest()
 
-    def goes_on_after(self, step: Step, arc: Arc) -> str:
-        """What would be done after the step failed; empty if nothing, or if it could not be done."""
+    def runs_after(self, step: Step, arc: Arc) -> str:
+        """The step that would do something after this one failed; empty if none, or if it could not."""
         name = self.nearest.get(arc.step)
-        if name is None or name == step.name:
+        if name is None:
             return ""
         results = _StepResults(step)
         if any(results.needed_by(use) for data in arc.args.values() for use in template_uses(data)):
@@ -90,7 +102,7 @@ class _WorkingSteps:
         target = self.playbook.steps[name]
         if any(results.needed_by(use) for use in self._first_uses(target)):
             return ""
-        return f"`{name}` runs even if `{step.name}` failed, and needs nothing of it"
+        return name
 
     def _nearest(self) -> dict[str, str]:
         """For each step the first that does something on the way from it, itself included."""
@@ -131,6 +143,53 @@ class _WorkingSteps:
                 and task <= first
             ):
                 yield from uses_beside_item(occurrence, step)
+
+
+class _EndlessCycles:
+    """The cycles on which no guard reads what changes on the way, where a success would lead out of them."""
+
+    def __init__(self, playbook: Playbook, context: DocumentContext) -> None:
+        graph = step_graph_of(playbook)
+        self._trapped = steps_without_end(playbook, context)  # reported as such
+        writers: dict[str, set[str]] = {}
+        for step in playbook.workflow:
+            for write in step_writes(step):
+                if write.scope == "ctx":
+                    writers.setdefault(write.path[0], set()).add(step.name)
+        successors = [
+            [
+                graph.number[arc.step]
+                for arc in playbook.steps[name].arcs
+                if arc.step in graph.number and not _is_bounded(playbook.steps[name], arc, writers)
+            ]
+            for name in graph.names
+        ]
+        self._targets = dict(zip(graph.names, map(frozenset, successors), strict=True))
+        self._number = graph.number
+        self._component: dict[int, int] = {}
+        for position, nodes in enumerate(strong_components(successors)):
+            self._component |= dict.fromkeys(nodes, position)
+
+    def lead_back(self, step: Step, arc: Arc) -> bool:
+        node, target = self._number[step.name], self._number.get(arc.step)
+        if target is None or target not in self._targets[step.name] or node in self._trapped:
+            return False
+        return self._component[target] == self._component[node]
+
+
+def _is_bounded(step: Step, arc: Arc, writers: Mapping[str, set[str]]) -> bool:
+    """Whether the arc's guard reads something that changes also while the step fails.
+
+    That is what the arc and the step's own `set` write, and what other steps do; what its tasks write is not.
+    """
+    if not isinstance(arc.when, Expression):
+        return False
+    written = {write.path[0] for write in (*step.writes, *arc.writes) if write.scope == "ctx"}
+    for use in arc.when.uses:
+        key = use.path[1] if use.path[0] == "ctx" and len(use.path) > 1 else use.path[0]
+        if key in written or writers.get(key, set()) - {step.name}:
+            return True
+    return False
 
 
 class _StepResults:

@@ -10,6 +10,7 @@ from noetl.dsl.checks.flow.playbook_flow import PlaybookFlow
 from noetl.dsl.checks.flow.witness import quote_route, steps_without, tasks_without
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.shape_check import did_you_mean
+from noetl.expr.runtime.scope import BUILTIN_ITER_KEYS, NAMESPACES
 
 _COMPARED = 200
 """Most names that are compared: each comparison is quadratic in their length."""
@@ -28,14 +29,18 @@ def never_set_message(read: NameRead, playbook: Playbook, sources: NameSources) 
         case NameScope.ARGS:
             known, fix = _dotted_paths(local.args), f"add it to the `args` of the arcs to `{step}`"
         case NameScope.ITER:
-            known, fix = _dotted_paths(local.iter), "`set_iter` in an earlier task sets it"
+            known, fix = (
+                [*_dotted_paths(local.iter), *BUILTIN_ITER_KEYS],
+                "`set_iter` in an earlier task sets it",
+            )
         case NameScope.RUN:
             known, fix = _dotted_paths(local.run), "`set_run` in an earlier task sets it"
         case NameScope.BARE | NameScope.STEPS:
             known, fix = _bare_names(read, playbook, sources), _bare_fix(read, playbook, sources)
         case _:
             assert_never(read.scope)
-    return message, _nearest_name_hint(prefix, _dotted_path(read), known) or fix
+    name = read.path[0] if read.scope is NameScope.BARE else _dotted_path(read)
+    return message, _nearest_name_hint(prefix, name, known) or fix
 
 
 def maybe_unset_message(read: NameRead, flow: PlaybookFlow, sources: NameSources) -> tuple[str, str]:
@@ -97,7 +102,7 @@ def _bare_names(read: NameRead, playbook: Playbook, sources: NameSources) -> lis
         names += [*local.labels, *(path[0] for path in local.iter)]
     if is_in_pipeline(read.occurrence):
         names += [path[0] for path in task_arg_paths(playbook.steps[part.step].tasks[part.task])]
-    return [*names, *playbook.steps]
+    return [*names, *playbook.steps, *NAMESPACES]
 
 
 def _bare_fix(read: NameRead, playbook: Playbook, sources: NameSources) -> str:

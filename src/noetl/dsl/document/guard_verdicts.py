@@ -3,7 +3,7 @@
 A condition is evaluated once for each ending, with the ending known and everything else unknown.
 """
 
-from functools import lru_cache
+from functools import cache
 from typing import Final
 
 from noetl.dsl.document.playbook import Guard, Step
@@ -58,6 +58,12 @@ def can_fail(step: Step) -> bool:
     return any(_reads(write.value) for write in step.writes) or any(map(_reads, step.args.values()))
 
 
+def forget_verdicts() -> None:
+    """To be called when a document is checked: nothing of it shall stay in memory."""
+    _on_events.cache_clear()
+    _on_outcomes.cache_clear()
+
+
 def _reads(data: Template) -> bool:
     return next(template_expressions(data), None) is not None
 
@@ -91,12 +97,13 @@ _OUTCOMES = {status: _outcome_facts(status) for status in (OK, ERROR)}
 
 
 # Several checks ask about each guard, and many steps share few different ones. Expressions with one source
-# are equal, and a verdict depends on nothing else.
-@lru_cache(4096)
+# are equal, and a verdict depends on nothing else. Without a bound, because a document with more guards than
+# the bound would have each of them read again by each check; `forget_verdicts` sees to the end of it.
+@cache
 def _on_events(guard: Expression) -> dict[str, bool | None]:
     return verdicts(guard, _EVENTS)
 
 
-@lru_cache(4096)
+@cache
 def _on_outcomes(guard: Expression) -> dict[str, bool | None]:
     return verdicts(guard, _OUTCOMES)

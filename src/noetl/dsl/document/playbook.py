@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from noetl.dsl.document.kinds import READABLE
+from noetl.dsl.document.problem import Problem
 from noetl.expr.expression import Expression
 from noetl.expr.template import Template
 from noetl.model.json import Json
@@ -258,6 +259,7 @@ class Executor(Struct, frozen=True):
     final_step: str | None = None
     timeout: float | Expression | None = None
     max_step_runs: int = 1_000_000
+    max_failures_in_row: int = 100
     max_depth: int = 32
     no_next_is_error: bool = False
 
@@ -275,3 +277,5 @@ class Playbook(Struct, frozen=True):
     keychain: Mapping[str, KeychainEntry] = {}
     executor: Executor = Executor()
     workload: Mapping[str, Template] = {}
+    warnings: tuple[Problem, ...] = ()
+    """What may be wrong with it, in document order."""

@@ -30,11 +30,12 @@ from noetl.dsl.document.playbook import (
     Then,
     Write,
 )
+from noetl.dsl.document.problem import Problem
 from noetl.expr.expression import Expression
 from noetl.expr.template import Constant, ListTemplate, MappingTemplate
 from noetl.expr.use import Use
 
-PLAYBOOK_FORMAT = 1
+PLAYBOOK_FORMAT = 2
 """To be raised when these classes change, or what their fields mean: older bytes are then not read."""
 
 PARTS: dict[str, type[Struct]] = {
@@ -55,6 +56,7 @@ PARTS: dict[str, type[Struct]] = {
         MappingTemplate,
         Metadata,
         Policy,
+        Problem,
         RetryTask,
         Router,
         Rule,

@@ -1,11 +1,9 @@
 """What is wrong with a document, and where."""
 
-import re
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from noetl.dsl.document.source import SourceLines
 from noetl.model.errors import NoetlError
 
 Severity: TypeAlias = Literal["error", "warning"]
@@ -32,18 +30,3 @@ class PlaybookInvalid(NoetlError):
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         super().__init__(f"{first.file}:{first.line}:{first.column} {first.code} {first.message}{more}")
         self.problems = problems
-
-
-_IGNORE = re.compile(r"#\s*noetl:\s*ignore\s+([a-z0-9-]+(?:\s*,\s*[a-z0-9-]+)*)")
-
-
-def ignored_codes(text: str) -> dict[int, frozenset[str]]:
-    """The codes that a `# noetl: ignore CODE, CODE` comment silences, by line."""
-    # Nearly no document silences anything: one search saves the splitting into lines.
-    if "noetl:" not in text:
-        return {}
-    codes_by_line = {}
-    for number, line in enumerate(SourceLines(text), start=1):
-        if "noetl:" in line and (match := _IGNORE.search(line)):
-            codes_by_line[number] = frozenset(code.strip() for code in match[1].split(","))
-    return codes_by_line

@@ -96,9 +96,12 @@ CODES: dict[str, ProblemCode] = {
     "join-exclusive": _warning("A join of arcs of which only one is ever taken."),
     "endless-jump": _warning("Jumps that make an endless loop."),
     "error-falls-through": _warning("An error that no rule of the policy matches goes on unseen."),
+    "failure-loop": _warning("An arc that leads back to a step as long as it fails."),
     "swallowed-failure": _warning("An arc that carries on after a failure without saying so."),
     # Names and data
     "unknown-name": ProblemCode("error", "`steps.NAME` of a step that does not exist.", silenceable=True),
+    "unknown-field": _warning("A key that what is read never has."),
+    "impossible-value": _warning("A comparison with a value that never comes."),
     "unset-name": _warning("A name that nothing has set on some path."),
     "concurrent-write": _warning("Two steps that may run at once write one path."),
     "sql-paste": _warning("An expression pasted into SQL text."),

@@ -82,6 +82,10 @@ class ExecutorSpecShape(OpenShape):
     max_step_runs: Annotated[
         Positive | None, Meta(description="Bound on endless graphs. Default 1000000.")
     ] = None
+    max_failures_in_row: Annotated[
+        Positive | None,
+        Meta(description="Unhandled failures of one step after another that end the execution. Default 100."),
+    ] = None
     max_depth: Annotated[
         Annotated[int, Meta(ge=1, le=100)] | None,
         Meta(description="How deep executions may start one another. Default 32."),

@@ -149,6 +149,7 @@ def _read_executor(
         final_step=scalar_text(final) if scalar_text(final) in steps else None,
         timeout=read_number(context, spec.get("timeout"), PlaybookPart(ExpressionRole.OUTPUT)),
         max_step_runs=_integer_or(spec.get("max_step_runs"), Executor().max_step_runs),
+        max_failures_in_row=_integer_or(spec.get("max_failures_in_row"), Executor().max_failures_in_row),
         max_depth=_integer_or(spec.get("max_depth"), Executor().max_depth),
         no_next_is_error=isinstance(no_next, Scalar) and no_next.value is True,
     )

@@ -1,6 +1,5 @@
 """The documents that executions run, as a store keeps them."""
 
-import zlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,9 @@ from noetl.ports.store import StoreError
 
 if TYPE_CHECKING:
     from noetl.dsl.compiler import CompiledPlaybook
+
+INLINE = "<inline>"
+"""The name of a document that stands in another one, and was checked with it."""
 
 
 class PlaybookUnreadable(StoreError):
@@ -32,20 +34,17 @@ class PlaybookSource(Struct, frozen=True):
 class _PlaybookRecord(PlaybookSource, frozen=True):
     """A document and what it was read as, which spares who only looks at an execution to read it again.
 
-    `playbook` is derived: where it is of another format, damaged or, as in older stores, missing, the text is
-    read.
+    `playbook` is derived: where it is of another format or, as in older stores, missing, the text is read.
     """
 
     playbook: Raw = Raw(b"")
     format: int = 0
-    crc: int = 0
 
 
 def encode_source(document: PlaybookSource, playbook: Playbook) -> bytes:
     """What `Store.put_playbook` gets."""
-    data = encode_playbook(playbook)
     fields = structs.asdict(document)
-    record = _PlaybookRecord(**fields, playbook=Raw(data), format=PLAYBOOK_FORMAT, crc=zlib.crc32(data))
+    record = _PlaybookRecord(**fields, playbook=Raw(encode_playbook(playbook)), format=PLAYBOOK_FORMAT)
     return msgspec.json.encode(record)
 
 
@@ -68,7 +67,7 @@ def load_record(data: bytes, allow_kinds: Iterable[str] = ()) -> Playbook:
 def _read_playbook(data: bytes) -> Playbook | None:
     try:
         record = msgspec.json.decode(data, type=_PlaybookRecord)
-        if record.format == PLAYBOOK_FORMAT and record.crc == zlib.crc32(record.playbook):
+        if record.format == PLAYBOOK_FORMAT:
             return decode_playbook(bytes(record.playbook))
     except ValueError:
         pass

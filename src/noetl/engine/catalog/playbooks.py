@@ -1,7 +1,7 @@
 """The documents that executions run: as given, as stored, and those that tasks name by path."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
@@ -9,7 +9,7 @@ from msgspec import Struct
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.dsl.document.source import Mapping, SourceError, compose, node_value
-from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source, encode_source
+from noetl.engine.catalog.playbook_record import INLINE, PlaybookSource, decode_source, encode_source
 from noetl.kernel.plan import Plan
 from noetl.loader import MAX_BYTES, examine, looks_like_playbook
 from noetl.model.errors import NoetlError
@@ -40,22 +40,43 @@ class PlaybookDocument(Struct, frozen=True):
 
 
 class Playbooks:
-    """Reads documents, each once. `folders` are where playbooks named by path are looked for."""
+    """Reads documents, each once. `folders` are where playbooks named by path are looked for.
 
-    def __init__(self, folders: Iterable[Path] = (), allow_kinds: Iterable[str] = ()) -> None:
+    `on_read` gets each document that is handed out, the first time, unless it stands in another one.
+    """
+
+    def __init__(
+        self,
+        folders: Iterable[Path] = (),
+        allow_kinds: Iterable[str] = (),
+        *,
+        on_read: Callable[[PlaybookDocument], None] | None = None,
+    ) -> None:
         self._folders = list(folders)
         self.allow_kinds = tuple(allow_kinds)
+        self._on_read = on_read
         self._documents: dict[PlaybookSource, PlaybookDocument] = {}
+        self._handed_out: set[str] = set()
         self._indexes: dict[Path, dict[str, list[Path]]] = {}
 
     def read(self, source: PlaybookSource) -> PlaybookDocument:
         """Raises PlaybookInvalid."""
+        return self._hand_out(self._read(source))
+
+    def _read(self, source: PlaybookSource) -> PlaybookDocument:
         if (known := self._documents.get(source)) is not None:
             return known
         examined = examine(source.text, source.name, dialect=source.dialect, allow_kinds=self.allow_kinds)
         if examined.playbook is None:
             raise PlaybookInvalid(examined.problems)
         document = self._documents[source] = PlaybookDocument(source, Plan(examined.playbook))
+        return document
+
+    def _hand_out(self, document: PlaybookDocument) -> PlaybookDocument:
+        if document.playbook.hash not in self._handed_out:
+            self._handed_out.add(document.playbook.hash)
+            if self._on_read is not None and document.source.name != INLINE:
+                self._on_read(document)
         return document
 
     async def read_stored(self, store: Store, playbook_hash: str) -> PlaybookDocument:
@@ -87,10 +108,10 @@ class Playbooks:
             raise PlaybookMissing(
                 f"several files have the path `{path}`: {files}", "give each a path of its own"
             )
-        return documents[0]
+        return self._hand_out(documents[0])
 
     def _of_file(self, file: Path) -> PlaybookDocument:
-        return self.read(PlaybookSource(file.read_text("utf-8-sig"), str(file), str(file)))
+        return self._read(PlaybookSource(file.read_text("utf-8-sig"), str(file), str(file)))
 
     def _index(self, folder: Path) -> dict[str, list[Path]]:
         if (known := self._indexes.get(folder)) is not None:

@@ -95,7 +95,9 @@ class ResultExpiry:
 def _references(value: Any) -> Iterator[dict[str, Any]]:
     """All that stand for something stored by itself, wherever they are."""
     if isinstance(value, dict):
-        if value.get(MARKER) in ("ref", "manifest") and "path" not in value:
+        # One to a part counts if it says how long that lives: then none to all of it does.
+        parts = "path" in value and not ("ttl" in value or "scope" in value)
+        if value.get(MARKER) in ("ref", "manifest") and not parts:
             yield value
         for item in value.values():
             yield from _references(item)

@@ -8,14 +8,25 @@ from noetl.engine.effects import effects_of_row
 from noetl.engine.history.read import read_history
 from noetl.events.errors import EventUnreadable
 from noetl.kernel.state.invariants import sequence_gaps, violations
-from noetl.ports.store import NO_EFFECTS, Effects, ExecutionQuery, Inconsistency, Row, Store, StoreError
+from noetl.ports.store import (
+    NO_EFFECTS,
+    Effects,
+    ExecutionQuery,
+    Inconsistency,
+    Row,
+    Store,
+    StoreDamaged,
+    StoreError,
+)
 
 
 class StoreReport(Struct, frozen=True):
-    """How many executions were looked at, and everything that is wrong."""
+    """How many executions were looked at, everything that is wrong, and what cannot be told."""
 
     executions: int
     problems: list[Inconsistency]
+    unchecked_appends: int
+    """Those without a checksum: an older release wrote them."""
 
 
 async def check_store(store: Store, allow_kinds: Iterable[str] = (), *, rebuild: bool = False) -> StoreReport:
@@ -32,7 +43,7 @@ async def check_store(store: Store, allow_kinds: Iterable[str] = (), *, rebuild:
         executions += 1
         faults = await _faults(store, execution_id, kinds)
         problems += [Inconsistency(execution_id, message) for message in faults]
-    return StoreReport(executions, problems)
+    return StoreReport(executions, problems, await store.unchecked_appends())
 
 
 def _derived(row: Row) -> Effects:
@@ -57,6 +68,8 @@ async def _ids(store: Store) -> AsyncIterator[str]:
 async def _faults(store: Store, execution_id: str, kinds: tuple[str, ...]) -> list[str]:
     try:
         history = await read_history(store, execution_id, kinds)
+    except StoreDamaged:
+        return []  # the store has said so itself
     except StoreError as error:
         return [str(error)]
     return [*sequence_gaps(history.events), *violations(history.state)]

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from noetl.expr.analysis.uses import ParsedCondition
 from noetl.expr.language.path import path_of
+from noetl.expr.language.plain_source import read_plain
 from noetl.expr.language.transform import OLDER_EVENT_NAMES, with_current_event_names
 from noetl.expr.library.filters import DEFAULT_FILTERS
 from noetl.expr.library.operators import COMPARISONS
@@ -47,7 +48,8 @@ def verdicts(condition: ParsedCondition, cases: Mapping[str, Facts]) -> dict[str
     """For each case whether the condition holds; None if that depends on more than its facts."""
     # The slow path below reads the source again, which takes ten times as long, and `validate` asks this of
     # every guard of a document.
-    if (usual := _verdicts_by_pattern(condition, cases)) is not None:
+    usual = _verdicts_by_pattern(condition, cases) or _verdicts_on_plain(condition, cases)
+    if usual is not None:
         return usual
     expression = condition.syntax().expression
     if expression is None:
@@ -80,6 +82,25 @@ def _verdicts_by_pattern(
             results[name] = None
         else:
             results[name] = holds
+    return results
+
+
+def _verdicts_on_plain(
+    condition: ParsedCondition, cases: Mapping[str, Facts]
+) -> dict[str, bool | None] | None:
+    """The verdicts of a path that is compared with a constant, or None if its value is known.
+
+    They are those of `_evaluate`.
+    """
+    plain = read_plain(condition.source)
+    if plain is None or not plain.operator:
+        return None
+    results: dict[str, bool | None] = {}
+    for name, facts in cases.items():
+        value = _look_up(facts, plain.path)
+        if isinstance(value, KnownValue):
+            return None
+        results[name] = plain.operator == "!=" if value is Uncertain.MISSING else None
     return results
 
 

@@ -1,6 +1,6 @@
 """What an expression reads, and whether everything it calls exists: one pass over its syntax."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from itertools import islice
 from typing import Any, NoReturn, Protocol
@@ -9,6 +9,12 @@ from jinja2 import nodes
 from msgspec import Struct
 
 from noetl.expr.analysis.proof import proven_paths
+from noetl.expr.language.absent_features import (
+    ABSENT_FILTERS,
+    ABSENT_FUNCTIONS,
+    ABSENT_METHODS,
+    ABSENT_TESTS,
+)
 from noetl.expr.language.parser import Syntax
 from noetl.expr.language.path import is_key
 from noetl.expr.library.filters import DEFAULT_FILTERS, FILTERS, LENGTH_FILTERS
@@ -68,6 +74,16 @@ def suggest_name(name: str, known: Iterable[str]) -> str:
     near = [other for other in islice(known, _MOST_NAMES) if len(other) <= _LONGEST_NAME]
     matches = get_close_matches(name, near, 1)
     return f"did you mean `{matches[0]}`?" if matches else ""
+
+
+def hint_for(name: str, known: Iterable[str], absent: Mapping[str, str]) -> str:
+    """Why Jinja has something of this name and expressions do not, or what was probably meant."""
+    return absent.get(name) or suggest_name(name, known)
+
+
+def _called(name: str) -> str:
+    """How `local` knows that a name is that of a macro."""
+    return f"{name}()"
 
 
 class _Analyst:
@@ -151,11 +167,11 @@ class _Analyst:
     def _visit_filter(self, node: nodes.Filter, *, length: bool) -> None:
         name = node.name
         if name not in FILTERS:
-            self._refuse(f"there is no filter `{name}`", node, suggest_name(name, FILTERS))
+            self._refuse(f"there is no filter `{name}`", node, hint_for(name, FILTERS, ABSENT_FILTERS))
         value = node.node
         if value is None:
-            self._refuse("filter blocks are not available in expressions", node)
-        if name in DEFAULT_FILTERS:
+            pass  # the text of a block
+        elif name in DEFAULT_FILTERS:
             self.visit(value, optional=True, length=length and not node.args[1:] and not node.kwargs)
         else:
             self.visit(value, length=name in LENGTH_FILTERS)
@@ -170,7 +186,8 @@ class _Analyst:
             applied = node.args[position]
             if isinstance(applied, nodes.Const) and applied.value not in known:
                 kind = "filter" if known is FILTERS else "test"
-                hint = suggest_name(str(applied.value), known)
+                absent = ABSENT_FILTERS if known is FILTERS else ABSENT_TESTS
+                hint = hint_for(str(applied.value), known, absent)
                 self._refuse(f"there is no {kind} `{applied.value}`", applied, hint)
 
     def _visit_arguments(self, node: nodes.Filter | nodes.Test | nodes.Call) -> None:
@@ -204,20 +221,23 @@ class _Analyst:
         name = node.name
         if name not in TESTS:
             offset = self.source.find(name, node.lineno + 1)
-            raise ExpressionError(f"there is no test `{name}`", offset=offset, hint=suggest_name(name, TESTS))
+            hint = hint_for(name, TESTS, ABSENT_TESTS)
+            raise ExpressionError(f"there is no test `{name}`", offset=offset, hint=hint)
         self.visit(node.node, optional=name in ("defined", "undefined"))
         self._visit_arguments(node)
 
     def _visit_call(self, node: nodes.Call) -> None:
         called = node.node
         if isinstance(called, nodes.Name):
-            if called.name not in FUNCTIONS:
-                self._refuse(
-                    f"there is no function `{called.name}`", called, suggest_name(called.name, FUNCTIONS)
-                )
+            name = called.name
+            if _called(name) not in self.local and name not in FUNCTIONS:
+                hint = hint_for(name, FUNCTIONS, ABSENT_FUNCTIONS)
+                if name in self.assigned:
+                    hint = "a macro is called after `{% macro %}`, in the block where that stands"
+                self._refuse(f"there is no function `{name}`", called, hint)
         elif isinstance(called, nodes.Getattr):
             if called.attr not in METHOD_NAMES:
-                hint = suggest_name(called.attr, METHOD_NAMES)
+                hint = hint_for(called.attr, METHOD_NAMES, ABSENT_METHODS)
                 self._refuse(f"there is no method `{called.attr}`", called, hint)
             self.visit(called.node)
         else:
@@ -246,6 +266,19 @@ class _Analyst:
                     self._visit_if(statement)
                 case nodes.For():
                     self._visit_for(statement)
+                case nodes.With():
+                    for value in statement.values:
+                        self.visit(value)
+                    self._visit_block(statement.body, *statement.targets)
+                case nodes.AssignBlock():
+                    self._visit_assign_block(statement)
+                case nodes.FilterBlock():
+                    self._visit_filter(statement.filter, length=False)
+                    self._visit_block(statement.body)
+                case nodes.Macro():
+                    self._visit_macro(statement)
+                case nodes.CallBlock():
+                    self._visit_call_block(statement)
                 case _:
                     self._refuse(f"`{type(statement).__name__}` is not available in expressions", statement)
 
@@ -253,8 +286,54 @@ class _Analyst:
         for name in target.find_all(nodes.Name) if not isinstance(target, nodes.Name) else (target,):
             self.local.add(name.name)
             self.assigned.add(name.name)
-        if isinstance(target, nodes.NSRef) or next(target.find_all(nodes.NSRef), None):
-            self._refuse("only names can be set", target)
+            self.local.discard(_called(name.name))
+        for reference in target.find_all(nodes.NSRef) if not isinstance(target, nodes.NSRef) else (target,):
+            # Jinja sees to it that what is written to is a namespace.
+            if reference.name not in self.local:
+                hint = f"write `{{% set {reference.name} = namespace() %}}` first"
+                self._refuse("only names and keys of namespaces can be set", reference, hint)
+
+    def _visit_block(self, body: list[nodes.Node], *targets: nodes.Node) -> None:
+        """Analyse statements whose names end with them; `targets` are set in them from the start."""
+        outside = self.local
+        self.local = set(outside)
+        for target in targets:
+            self._assign(target)
+        self.visit_body(body)
+        self.local = outside
+
+    def _visit_assign_block(self, node: nodes.AssignBlock) -> None:
+        if not isinstance(node.target, nodes.Name):
+            # Jinja does not look whether it is a namespace: this would write to any value.
+            self._refuse("a block of text is set to a name", node.target)
+        if node.filter is not None:
+            self._visit_filter(node.filter, length=False)
+        self._visit_block(node.body)
+        self._assign(node.target)
+
+    def _visit_macro(self, node: nodes.Macro) -> None:
+        if node.name in FUNCTIONS:
+            self._refuse(f"`{node.name}` is a function already", node, "call the macro by another name")
+        self.assigned.add(node.name)
+        self.local |= {node.name, _called(node.name)}
+        self._visit_macro_body(node, "caller", _called("caller"), "kwargs", "varargs")
+
+    def _visit_call_block(self, node: nodes.CallBlock) -> None:
+        called = node.call.node
+        if not isinstance(called, nodes.Name) or _called(called.name) not in self.local:
+            self._refuse("`{% call %}` calls a macro", node)
+        self.visit(node.call)
+        self._visit_macro_body(node)
+
+    def _visit_macro_body(self, node: nodes.Macro | nodes.CallBlock, *names: str) -> None:
+        outside = self.local
+        self.local = {*outside, *names}
+        for argument in node.args:
+            self._assign(argument)
+        for default in node.defaults:
+            self.visit(default)
+        self.visit_body(node.body)
+        self.local = outside
 
     def _visit_if(self, node: nodes.If) -> None:
         """Names set in one branch only may still come from outside afterwards."""

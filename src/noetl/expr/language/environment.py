@@ -1,6 +1,6 @@
 """The one Jinja environment of the engine, in its two forms: for guards and for values."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from jinja2 import Template, nodes, pass_context
@@ -9,13 +9,15 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from noetl.expr.library import operators
 from noetl.expr.library.filters import FILTERS
-from noetl.expr.library.functions import call_function
+from noetl.expr.library.functions import call_function, call_macro, charge_body
 from noetl.expr.library.methods import call_method
 from noetl.expr.library.tests import TESTS
 from noetl.expr.runtime.conversion import render_text
 from noetl.expr.runtime.evaluation import Evaluation, item
+from noetl.expr.runtime.limits import MAX_TEXT
 from noetl.expr.runtime.missing_value import GuardMissing, Missing, ValueMissing
 from noetl.expr.runtime.scope import EvaluationSite
+from noetl.model.errors import ExpressionError
 
 _RESULT = "_result"
 
@@ -27,6 +29,7 @@ class ExpressionEnvironment(ImmutableSandboxedEnvironment):
     """
 
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
+    intercepted_unops = frozenset({"+", "-"})
 
     def __init__(self, undefined: type[Missing]) -> None:
         super().__init__(
@@ -53,6 +56,17 @@ class ExpressionEnvironment(ImmutableSandboxedEnvironment):
         """Every arithmetic operator in generated code."""
         return operators.calculate(context, operator, left, right)
 
+    def call_unop(self, context: Any, operator: str, arg: Any) -> Any:
+        """Every sign in generated code."""
+        return operators.apply_sign(context, operator, arg)
+
+    @staticmethod
+    def concat(pieces: Sequence[str]) -> str:  # type: ignore[override]  # Jinja's is the method of a text
+        """The text of a block, whose pieces were charged one by one."""
+        if sum(map(len, pieces)) > MAX_TEXT:
+            raise ExpressionError(f"the text would be longer than {MAX_TEXT:,} characters")
+        return "".join(pieces)
+
     def getitem(self, obj: Any, argument: Any) -> Any:
         """Every subscript in generated code, attributes included."""
         return item(self, obj, argument)
@@ -67,10 +81,13 @@ class ExpressionEnvironment(ImmutableSandboxedEnvironment):
     data_of = staticmethod(Evaluation.data_of)
     get_item = staticmethod(operators.get_item)
     call_function = staticmethod(call_function)
+    call_macro = staticmethod(call_macro)
+    charge_body = staticmethod(charge_body)
     join_text = staticmethod(operators.join_text)
     call_method = staticmethod(call_method)
     slice_value = staticmethod(operators.slice_value)
     loop_steps = staticmethod(operators.LoopSteps)
+    negate = staticmethod(operators.negate)
 
 
 @pass_context

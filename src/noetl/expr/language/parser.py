@@ -8,12 +8,14 @@ from jinja2 import TemplateSyntaxError, nodes
 from jinja2.lexer import Token, TokenStream
 from jinja2.parser import Parser
 
+from noetl.expr.language.absent_features import ABSENT_STATEMENTS
 from noetl.expr.language.lexer import Lexeme, lex
 from noetl.expr.library.operators import COMPARISONS
 from noetl.expr.runtime.limits import MAX_BLOCKS
 from noetl.model.errors import ExpressionError
 
-_STATEMENTS = frozenset({"for", "if", "set"})
+STATEMENTS = ("call", "filter", "for", "if", "macro", "print", "set", "with")
+"""The statements that there are, beside `raw`, which is the lexer's."""
 _SILENT = frozenset({"comment", "raw_begin", "raw_end"})
 # How tightly operators bind, from loose to tight.
 _OR, _AND, _NOT, _COMPARE, _SUM, _CONCAT, _PRODUCT, _POWER = range(1, 9)
@@ -102,7 +104,7 @@ class _OffsetParser(Parser):
         """One of the statements that there are."""
         token = self.stream.current
         name = str(token.value)
-        if name not in _STATEMENTS:
+        if name not in STATEMENTS:
             raise _unknown_statement_error(name, token.lineno - 1)
         if len(self._open) >= MAX_BLOCKS:
             raise ExpressionError(f"blocks are nested more than {MAX_BLOCKS} deep", offset=token.lineno - 1)
@@ -114,16 +116,10 @@ class _OffsetParser(Parser):
     def fail_eof(self, *_: object, **__: object) -> NoReturn:
         """The source ended inside a block."""
         name, offset = self._open[-1]
-        raise ExpressionError(
-            f"`{{% {name} %}}` is never closed", offset=offset, hint=f"add `{{% end{name} %}}`"
-        )
-
-    def parse_set(self) -> nodes.Assign | nodes.AssignBlock:
-        """`set name = value`; the form with a block would collect text without a limit."""
-        node = super().parse_set()
-        if isinstance(node, nodes.AssignBlock):
-            self.fail("`{% set %}` needs a value: `{% set name = value %}`", node.lineno)
-        return node
+        hint = f"add `{{% end{name} %}}`"
+        if name == "set":
+            hint = f"give it a value, `{{% set name = value %}}`, or {hint}"
+        raise ExpressionError(f"`{{% {name} %}}` is never closed", offset=offset, hint=hint)
 
     def parse_or(self) -> nodes.Expr:
         """An expression without `if`."""
@@ -184,7 +180,9 @@ class _OffsetParser(Parser):
 def _unknown_statement_error(name: str, offset: int) -> ExpressionError:
     if name in ("elif", "else") or name.startswith("end"):
         return ExpressionError(f"`{{% {name} %}}` closes nothing", offset=offset)
-    hint = "the statements are `if`, `for` and `set`"
+    hint = (
+        ABSENT_STATEMENTS.get(name) or f"the statements are {', '.join(f'`{known}`' for known in STATEMENTS)}"
+    )
     return ExpressionError(f"`{{% {name} %}}` is not available here", offset=offset, hint=hint)
 
 

@@ -16,12 +16,15 @@ Operation: TypeAlias = Literal[
     "build_collection",
     "build_mapping",
     "call_function",
+    "call_macro",
     "call_method",
+    "charge_body",
     "compare",
     "data_of",
     "get_item",
     "join_text",
     "loop_steps",
+    "negate",
     "slice_value",
 ]
 """What a syntax tree is made of in the end: attributes of `ExpressionEnvironment`."""
@@ -34,16 +37,23 @@ OLDER_EVENT_NAMES = {"call.done": ("step.done", "loop.done"), "call.error": ("st
 
 
 def transform_syntax(node: N, assigned: frozenset[str]) -> N:
-    """The tree with operators, calls, subscripts and loops replaced by calls of the environment's own."""
-    result: N = _Rewriter(assigned).visit(node)
+    """The tree with operators, calls, subscripts and loops replaced by calls of the environment's own.
+
+    `assigned` are the names that the template sets.
+    """
+    macros = {macro.name for macro in node.find_all(nodes.Macro)}
+    result: N = _Rewriter(assigned, macros | {"caller"} if macros else macros).visit(node)
     return result
 
 
 class _Rewriter(NodeTransformer):
     """Attributes become keys, so that `iter.items` is the key; methods exist only in calls."""
 
-    def __init__(self, assigned: frozenset[str]) -> None:
+    def __init__(self, assigned: frozenset[str], macros: set[str]) -> None:
         self.assigned = assigned
+        self._macros = macros
+        self._buffers = 0
+        self._filter_blocks = 0
 
     def visit_Getattr(self, node: nodes.Getattr) -> nodes.Node:  # noqa: N802 - as Jinja calls it
         key = nodes.Const(node.attr, lineno=node.lineno)
@@ -66,10 +76,15 @@ class _Rewriter(NodeTransformer):
     def visit_Call(self, node: nodes.Call) -> nodes.Node:  # noqa: N802 - as Jinja calls it
         called = node.node
         if isinstance(called, nodes.Name):
+            if called.name in self._macros:
+                return self._operation("call_macro", [called, *node.args], node, node.kwargs)
             return self._operation("call_function", [nodes.Const(called.name), *node.args], node, node.kwargs)
         assert isinstance(called, nodes.Getattr)  # noqa: S101 - the analysis refused everything else
         method = nodes.Const(called.attr)
         return self._operation("call_method", [called.node, method, *node.args], node, node.kwargs)
+
+    def visit_Not(self, node: nodes.Not) -> nodes.Node:  # noqa: N802 - as Jinja calls it
+        return self._operation("negate", [node.node], node)
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802 - as Jinja calls it
         return self._operation("join_text", node.nodes, node)
@@ -113,6 +128,37 @@ class _Rewriter(NodeTransformer):
         node.iter = _operation("loop_steps", [node.iter, nodes.Const(max(STEP_COST, weight))], node)
         return node
 
+    def visit_Macro(self, node: nodes.Macro) -> nodes.Node:  # noqa: N802 - as Jinja calls it
+        weight = sum(1 for _ in node.find_all(nodes.Node))
+        self._visit_buffered(node)
+        node.body.insert(0, nodes.ExprStmt(_operation("charge_body", [nodes.Const(weight)], node)))
+        return node
+
+    visit_CallBlock = visit_Macro  # noqa: N815 - what stands in it is a macro, too
+
+    def visit_AssignBlock(self, node: nodes.AssignBlock) -> nodes.Node:  # noqa: N802 - as Jinja calls it
+        self._visit_buffered(node)
+        return node
+
+    def visit_FilterBlock(self, node: nodes.FilterBlock) -> list[nodes.Node]:  # noqa: N802 - as Jinja calls it
+        # Jinja writes what the filter gives as it is, be it a number. An output makes text of it.
+        self._visit_buffered(node)
+        self._filter_blocks += 1
+        name = _internal_name(self._filter_blocks, node)
+        return [
+            nodes.AssignBlock(name, node.filter, node.body, lineno=node.lineno),
+            nodes.Output([name], lineno=node.lineno),
+        ]
+
+    def _visit_buffered(self, node: nodes.Node) -> None:
+        self._buffers += 1
+        self.generic_visit(node)
+        self._buffers -= 1
+
+    def visit_TemplateData(self, node: nodes.TemplateData) -> nodes.Node:  # noqa: N802 - as Jinja calls it
+        # What goes into a buffer is charged when it is put in; text itself would not be.
+        return nodes.Const(node.data, lineno=node.lineno) if self._buffers else node
+
     def _charge_collection(self, node: nodes.List | nodes.Dict) -> nodes.Expr:
         # Constants are no more than the source has tokens: nothing to charge when they are evaluated.
         if all(isinstance(child, nodes.Const) for child in node.iter_child_nodes()):
@@ -131,6 +177,14 @@ class _Rewriter(NodeTransformer):
 
     def visit_EnvironmentAttribute(self, node: nodes.EnvironmentAttribute) -> nodes.Node:  # noqa: N802 - as Jinja calls it
         return node
+
+
+def _internal_name(number: int, node: nodes.Node) -> nodes.InternalName:
+    """A variable of the generated code that no template can name."""
+    # As `Parser.free_identifier` makes one: the constructor refuses.
+    name: nodes.InternalName = object.__new__(nodes.InternalName)
+    nodes.Node.__init__(name, f"filtered_{number}", lineno=node.lineno)
+    return name
 
 
 def _operation(

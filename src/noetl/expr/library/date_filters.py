@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 from noetl.expr.runtime.conversion import render_text, type_name
 from noetl.expr.runtime.evaluation import Evaluation
-from noetl.model.errors import ExpressionError
+from noetl.model.errors import ExpressionError, quoted_text
 
 # Anything else, widths above all, is the C library's own business and can grow without bound.
 _FORMAT = re.compile(r"(?:[^%]|%[AaBbdfHIjMmpSUuVWwYyGZz%])*")
 _MAX_FORMAT = 200
+_MAX_EXCERPT = 40
 _FORMAT_COST = 20_000
 """What it costs to read a format: Python makes a regular expression of it, and remembers few."""
 
@@ -23,7 +24,7 @@ def _parse_moment(value: object) -> datetime:
     try:
         moment = datetime.fromisoformat(value.strip()[:64])
     except ValueError:
-        raise ExpressionError(f"`{value[:40]}` is not an ISO 8601 date") from None
+        raise ExpressionError(f"`{quoted_text(value, _MAX_EXCERPT)}` is not an ISO 8601 date") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
@@ -42,7 +43,7 @@ def _to_datetime(evaluation: Evaluation, value: object, fmt: str | None = None) 
     try:
         moment = datetime.strptime(text[:_MAX_FORMAT], evaluation.date_format)
     except (ValueError, re.error):
-        raise ExpressionError(f"`{text[:40]}` does not look like `{fmt}`") from None
+        raise ExpressionError(f"`{quoted_text(text, _MAX_EXCERPT)}` does not look like `{fmt}`") from None
     return _iso(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 

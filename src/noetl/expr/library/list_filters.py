@@ -16,6 +16,7 @@ from noetl.expr.runtime.evaluation import Evaluation
 from noetl.expr.runtime.limits import CALL_COST, NEW_ITEM_COST
 from noetl.expr.runtime.marker import refuse_marker
 from noetl.expr.runtime.missing_value import Missing
+from noetl.expr.runtime.scope import Scope
 from noetl.model.errors import ExpressionError
 
 Getter = Callable[[object], object]
@@ -100,6 +101,17 @@ def _last(evaluation: Evaluation, value: object) -> object:
         evaluation.budget.charge(len(items))
         items = _items(items)
     return items[-1] if items else evaluation.undefined(value, "last")
+
+
+def _random(evaluation: Evaluation, value: object) -> object:
+    """One of the items: the same one whenever this decision is made again."""
+    scope = evaluation.scope
+    if not isinstance(scope, Scope) or scope.draw is None:
+        raise ExpressionError("`random` is not available here")
+    items = as_iterable(value)
+    if isinstance(items, Mapping):
+        items = _items(items)
+    return items[scope.draw(len(items))] if items else evaluation.undefined(value, "random")
 
 
 def _sort(
@@ -323,6 +335,7 @@ LIST_FILTERS: dict[str, Callable[..., object]] = {
     "map": _map,
     "max": _extreme_filter(-1),
     "min": _extreme_filter(0),
+    "random": _random,
     "reject": _selection_filter(keep=False, by_attribute=False),
     "rejectattr": _selection_filter(keep=False, by_attribute=True),
     "reverse": _reverse,

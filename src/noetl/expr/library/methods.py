@@ -6,6 +6,7 @@ from jinja2.runtime import LoopContext
 
 from noetl.expr.library.costs import Family, charge_call, check_costs
 from noetl.expr.library.operators import charge_new_items, get_item
+from noetl.expr.library.text_format import format_braces
 from noetl.expr.runtime.conversion import render_text, type_name
 from noetl.expr.runtime.evaluation import Evaluation
 from noetl.expr.runtime.limits import MAX_TEXT, NEW_ITEM_COST
@@ -24,10 +25,13 @@ _TEXT_METHOD_NAMES = [
     "index",
     "isalnum",
     "isalpha",
+    "isascii",
     "isdecimal",
     "isdigit",
+    "isidentifier",
     "islower",
     "isnumeric",
+    "isprintable",
     "isspace",
     "istitle",
     "isupper",
@@ -150,6 +154,10 @@ def _values(evaluation: Evaluation, mapping: Mapping[str, object]) -> object:
     return list(mapping.values())
 
 
+def _copy(_: Evaluation, value: Mapping[str, object] | list[object]) -> object:
+    return dict(value) if isinstance(value, Mapping) else list(value)
+
+
 def _get(evaluation: Evaluation, mapping: Mapping[str, object], key: str, default: object = None) -> object:
     value = get_item(evaluation, mapping, key)
     return default if isinstance(value, Missing) else value
@@ -172,14 +180,15 @@ def _cycle(_: Evaluation, loop: LoopContext, *values: object) -> object:
 _TEXT: dict[str, Method] = {
     **{name: _text_method(name) for name in _TEXT_METHOD_NAMES},
     **{name: _padding_method(name) for name in ("center", "ljust", "rjust", "zfill")},
+    "format": format_braces,
     "join": join_parts,
     "replace": replace_text,
     "rsplit": _splitting_method("rsplit"),
     "split": _splitting_method("split"),
     "splitlines": _splitlines,
 }
-_MAPPING: dict[str, Method] = {"get": _get, "items": _items, "keys": _keys, "values": _values}
-_LIST: dict[str, Method] = {"count": _list_count, "index": _list_index}
+_MAPPING: dict[str, Method] = {"copy": _copy, "get": _get, "items": _items, "keys": _keys, "values": _values}
+_LIST: dict[str, Method] = {"copy": _copy, "count": _list_count, "index": _list_index}
 _LOOP: dict[str, Method] = {"cycle": _cycle}
 
 METHOD_NAMES = frozenset({*_TEXT, *_MAPPING, *_LIST, *_LOOP})

@@ -64,10 +64,28 @@ def calculate(evaluation: Evaluation, symbol: str, left: object, right: object) 
     if symbol == "+" and isinstance(left, str) != isinstance(right, str):
         hint = "join text with `~`, or convert with `| int`"
     elif symbol == "%" and isinstance(left, str):
-        hint = "join text with `~`"
+        hint = "write `'…' | format(…)`, or join text with `~`"
     raise ExpressionError(
         f"`{symbol}` does not work between {type_name(left)} and {type_name(right)}", hint=hint
     )
+
+
+def apply_sign(evaluation: Evaluation, symbol: str, value: object) -> object:
+    """`-value` or `+value`."""
+    if isinstance(value, Missing):
+        value.fail()
+    refuse_marker(value)
+    charge_call(evaluation.budget, "operator", f"{symbol}x", value)
+    if not isinstance(value, Number):
+        hint = "convert it, for example with `| int`"
+        raise ExpressionError(f"`{symbol}` does not work on {type_name(value)}", hint=hint)
+    return -value if symbol == "-" else +value
+
+
+def negate(evaluation: Evaluation, value: object) -> bool:
+    """`not value`."""
+    charge_call(evaluation.budget, "operator", "not", value)
+    return not value
 
 
 def _calculate_number(symbol: str, left: Number, right: Number) -> object:
@@ -184,6 +202,7 @@ def _contains(container: object, value: object) -> bool:
 
 def join_text(evaluation: Evaluation, *parts: object) -> str:
     """`a ~ b ~ …`."""
+    charge_call(evaluation.budget, "operator", "~")
     texts = [render_text(part, evaluation.budget) for part in parts]
     evaluation.budget.charge_text(sum(map(len, texts)))
     return "".join(texts)
@@ -215,7 +234,7 @@ def get_item(evaluation: Evaluation, owner: object, key: object) -> object:
 
 def build_collection(evaluation: Evaluation, value: object) -> object:
     """A list or mapping written in the expression: charged for all it holds."""
-    evaluation.budget.measure(value)
+    charge_call(evaluation.budget, "operator", "{:}" if type(value) is dict else "[,]", value)
     if type(value) is dict and MARKER in value:
         return {escape_key(key) if isinstance(key, str) else key: item for key, item in value.items()}
     return value
@@ -251,6 +270,7 @@ class LoopSteps:
         self._budget = evaluation.budget
         self._cost = cost
         self._items = as_iterable(value)
+        charge_call(evaluation.budget, "operator", "for", value)
 
     def __len__(self) -> int:
         return len(self._items)

@@ -6,6 +6,8 @@ import hashlib
 import html
 import json
 import math
+import pprint
+import re
 from collections.abc import Callable, Mapping
 from urllib.parse import quote, quote_plus
 
@@ -13,6 +15,7 @@ import msgspec
 
 from noetl.expr.library.methods import METHODS, replace_text
 from noetl.expr.library.operators import charge_new_items
+from noetl.expr.library.text_format import format_percent
 from noetl.expr.runtime.conversion import render_text, to_json, type_name
 from noetl.expr.runtime.evaluation import Evaluation
 from noetl.expr.runtime.limits import CALL_COST, MAX_NUMERAL
@@ -23,6 +26,11 @@ from noetl.model.reference import escape, unescape
 
 _INDENT_COST = 8
 """How many times longer JSON takes with indents."""
+_PPRINT_COST = 3
+"""How many times longer each level takes to print than to look at."""
+_NO_ATTRIBUTE_NAME = re.compile(r"[\s/>=]")
+_BYTE_UNITS = ("kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB")
+_BINARY_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB")
 
 
 def _text(evaluation: Evaluation, value: object) -> str:
@@ -88,6 +96,59 @@ def _escape(evaluation: Evaluation, value: object) -> str:
     text = _text(evaluation, value)
     evaluation.budget.charge_text(len(text) * 6)  # `"` becomes `&quot;`
     return html.escape(text)
+
+
+def _xmlattr(evaluation: Evaluation, value: object, autospace: object = True) -> str:  # noqa: FBT002 - as Jinja has it
+    """The keys and values as attributes of a tag, without those that are none."""
+    if not isinstance(value, Mapping):
+        raise ExpressionError(f"`xmlattr` needs a mapping, not {type_name(value)}")
+    attributes: list[str] = []
+    for key, item in value.items():
+        if item is None:
+            continue
+        name = _text(evaluation, key)
+        evaluation.budget.charge_text(len(name))
+        if not name or _NO_ATTRIBUTE_NAME.search(name):
+            raise ExpressionError(f"`{name[:100]}` is not the name of an attribute")
+        attributes.append(f'{_escape(evaluation, name)}="{_escape(evaluation, item)}"')
+    return (" " if autospace and attributes else "") + " ".join(attributes)
+
+
+def _format(evaluation: Evaluation, value: object, *values: object, **named: object) -> str:
+    """The text as a pattern, with `%s`, `%d`, `%(name)s` replaced."""
+    if values and named:
+        raise ExpressionError("`format` takes values in order or by name, not both")
+    return format_percent(evaluation, _text(evaluation, value), values, named)
+
+
+def _pprint(evaluation: Evaluation, value: object) -> str:
+    """The value as Python prints it, long ones over several lines."""
+    plain = to_json(value, evaluation.budget)
+    refuse_markers_in(plain)
+    # Each level is written once for itself and once within each level above it.
+    for _ in range((2 + _depth(plain)) * _PPRINT_COST):
+        evaluation.budget.measure(plain)
+    text = pprint.pformat(unescape(plain))
+    evaluation.budget.charge_text(len(text))
+    return text
+
+
+def _depth(value: object) -> int:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max(map(_depth, parts), default=0)
+
+
+def _file_size(_: Evaluation, value: object, binary: object = None) -> str:
+    """A number of bytes for people."""
+    size = _number("filesizeformat", value)
+    base = 1024 if binary else 1000
+    if size == 1:
+        return "1 Byte"
+    if size < base:
+        return f"{int(size)} Bytes"
+    units = _BINARY_UNITS if binary else _BYTE_UNITS
+    power = next((index for index in range(len(units)) if size < base ** (index + 2)), len(units) - 1)
+    return f"{size / base ** (power + 1):.1f} {units[power]}"
 
 
 def _urlencode(evaluation: Evaluation, value: object) -> str:
@@ -213,14 +274,19 @@ TEXT_FILTERS: dict[str, Callable[..., object]] = {
     "center": _center,
     "e": _escape,
     "escape": _escape,
+    "filesizeformat": _file_size,
     "float": _float,
+    "forceescape": _escape,
+    "format": _format,
     "from_json": _from_json,
     "indent": _indent,
     "int": _int,
     "lower": _method_filter("lower"),
     "md5": _hash_filter("md5"),
+    "pprint": _pprint,
     "replace": _replace,
     "round": _round,
+    "safe": _text,
     "sha1": _hash_filter("sha1"),
     "sha256": _hash_filter("sha256"),
     "string": _text,
@@ -232,4 +298,5 @@ TEXT_FILTERS: dict[str, Callable[..., object]] = {
     "upper": _method_filter("upper"),
     "urlencode": _urlencode,
     "wordcount": _wordcount,
+    "xmlattr": _xmlattr,
 }

@@ -3,6 +3,9 @@
 import math
 from collections.abc import Mapping, Sequence, Set
 
+from jinja2.runtime import LoopContext, Macro
+from jinja2.utils import Namespace
+
 from noetl.expr.runtime.limits import MAX_RESULT_DEPTH, Budget, integer_cost
 from noetl.expr.runtime.marker import refuse_markers_in
 from noetl.expr.runtime.missing_value import GuardMissing, Missing
@@ -10,7 +13,16 @@ from noetl.model.errors import ExpressionError
 from noetl.model.json import Json
 
 _SCALARS = frozenset({str, int, bool, type(None)})
-_KINDS = {str: "text", bool: "a boolean", int: "a number", float: "a number", type(None): "none"}
+_KINDS = {
+    str: "text",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    type(None): "none",
+    Namespace: "a namespace",
+    Macro: "a macro",
+    LoopContext: "a loop",
+}
 
 
 def type_name(value: object) -> str:
@@ -57,7 +69,7 @@ def _convert(value: object, budget: Budget, depth: int) -> Json:
         # Scalars are let through here, and not in a call each: a list of rows is nearly all scalars.
         items = [item if type(item) in _SCALARS else _convert(item, budget, depth + 1) for item in value]
         return value if type(value) is list and all(map(_is_same, items, value)) else items
-    raise ExpressionError("the result is not a value that JSON knows")
+    raise ExpressionError(f"the result is {type_name(value)}, which JSON does not know")
 
 
 def _convert_mapping(value: Mapping[object, object], budget: Budget, depth: int) -> Json:

@@ -6,7 +6,7 @@ from typing import Any
 from jinja2 import Environment
 from jinja2.nodes import EvalContext
 from jinja2.runtime import Context, LoopContext
-from jinja2.utils import missing
+from jinja2.utils import Namespace, missing
 
 from noetl.expr.runtime.limits import Budget
 from noetl.expr.runtime.marker import ABSENT, Selected, referenced_part, refuse_marker
@@ -44,6 +44,8 @@ class Evaluation(Context):
     name = None
     date_format = ""
     """The last format that a date was read with."""
+    macro_depth = 0
+    """Calls of macros that have not ended."""
 
     def __init__(
         self, environment: Environment, eval_ctx: EvalContext, scope: Mapping[str, object] | Scope
@@ -109,6 +111,9 @@ def item(environment: Environment, owner: object, key: object) -> object:
             return owner[key]
     elif type(owner) is LoopContext and key in _LOOP_FIELDS:
         return getattr(owner, str(key))
+    elif type(owner) is Namespace:
+        # Read as an attribute, it would answer for its class, too.
+        return item(environment, object.__getattribute__(owner, "_Namespace__attrs"), key)
     return _undefined(environment, owner, key)
 
 

@@ -14,7 +14,9 @@ MAX_DEPTH = 160
 MAX_BRACKETS = 16
 """Brackets inside one another; the parser needs a dozen frames for each."""
 MAX_BLOCKS = 6
-"""`{% if %}` and `{% for %}` inside one another."""
+"""`{% if %}`, `{% for %}` and other statements inside one another."""
+MAX_MACRO_DEPTH = 32
+"""Calls of macros inside one another."""
 MAX_NUMERAL = 320
 """Characters of one number in the source."""
 MAX_TEXT = 10_000_000

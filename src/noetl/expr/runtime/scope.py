@@ -62,10 +62,11 @@ class Scope:
 
     Nothing is copied: the namespaces are read when a name is asked for. A namespace that does not
     exist at some place is left out. `results` are those of this pipeline's finished tasks by label;
-    `now` answers `now()`; `iterator` is the name of a loop's item, which wins over a namespace.
+    `now` answers `now()`; `draw` gives a number below another, for `random`; `iterator` is the name of a
+    loop's item, which wins over a namespace.
     """
 
-    __slots__ = ("_iterator", "_namespaces", "_results", "now")
+    __slots__ = ("_iterator", "_namespaces", "_results", "draw", "now")
 
     def __init__(
         self,
@@ -73,12 +74,14 @@ class Scope:
         *,
         results: Mapping[str, object] = _EMPTY,
         now: Callable[[], str] | None = None,
+        draw: Callable[[int], int] | None = None,
         iterator: str = "",
     ) -> None:
         self._iterator = iterator
         self._namespaces = namespaces
         self._results = results
         self.now = now
+        self.draw = draw
 
     def child(
         self, namespaces: Mapping[str, object], *, results: Mapping[str, object] | None = None
@@ -88,6 +91,7 @@ class Scope:
             {**self._namespaces, **namespaces},
             results=self._results if results is None else results,
             now=self.now,
+            draw=self.draw,
             iterator=self._iterator,
         )
 

@@ -1,5 +1,6 @@
 """What an execution waits for as it stands, and what went wrong first."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ from noetl.kernel.explain.explanation_parts import (
     WaitingJoin,
 )
 from noetl.kernel.explain.run_notes import RunNotes
-from noetl.kernel.state.execution_state import ExecutionState, JoinState
+from noetl.kernel.state.execution_state import ExecutionState, JoinState, Occupancy
 from noetl.kernel.truncate import truncate_value
 from noetl.model.outcome import ErrorInfo
 
@@ -63,19 +64,20 @@ def _needed(step: Step, join: JoinState) -> int | None:
 
 
 def _reaching(state: ExecutionState, number: int) -> Iterator[ReachingStep]:
-    """The steps whose tokens and runs may still bring a token to this one."""
+    """The steps whose tokens and runs may still bring a token to this one, some only if they are retried."""
     target = state.plan.by_number[number]
-    for step_number, occupancy in sorted(state.occupancy.items()):
+    failures = Counter(run.step.number for run in state.failed_runs.values() if state.holds_back)
+    for step_number in sorted({*state.occupancy, *failures}):
         plan = state.plan.by_number[step_number]
-        if step_number == number:
-            runs = occupancy.runs if target.above & target.bit else 0
-            tokens = occupancy.pending
-        elif target.above & plan.bit:
-            runs, tokens = occupancy.runs, occupancy.pending + occupancy.joined
-        else:
-            continue
-        if runs or tokens:
-            yield ReachingStep(step=plan.name, tokens=tokens, runs=runs)
+        occupancy = state.occupancy.get(step_number, Occupancy())
+        runs = failed = 0
+        if target.above & plan.bit:
+            runs, failed = occupancy.runs, failures[step_number]
+        tokens = occupancy.pending
+        if step_number != number:
+            tokens = tokens + occupancy.joined if target.above & plan.bit else 0
+        if runs or tokens or failed:
+            yield ReachingStep(step=plan.name, tokens=tokens, runs=runs, failed=failed)
 
 
 def first_unhandled_failure(state: ExecutionState, runs: Mapping[str, RunNotes]) -> FirstFailure | None:

@@ -169,6 +169,8 @@ class ReachingStep(ExplanationPart):
     step: str
     tokens: int = 0
     runs: int = 0
+    failed: int = 0
+    """Runs that failed and that nobody handled: a retry opens them again."""
 
 
 class WaitingJoin(ExplanationPart):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, assert_never
 
-from noetl.dsl.document.playbook import Admission
+from noetl.dsl.document.playbook import Admission, Step
 from noetl.events.bodies import (
     CancelRequested,
     EventBody,
@@ -43,9 +43,9 @@ def decide_admission(state: ExecutionState, token: Token, now: int) -> list[Even
 
 def schedule_run(state: ExecutionState, tokens: Sequence[Token], now: int) -> list[EventBody]:
     """A run for these tokens, their args merged in order of arrival over the step's own."""
-    if limit := _limit_step_runs(state):
-        return limit
     step = state.step_of(tokens[0]).step
+    if limit := _limit_runs(state, step):
+        return limit
     args = _merged_args(tokens)
     deadline = None
     if step.args or step.timeout is not None:
@@ -65,9 +65,9 @@ def schedule_run(state: ExecutionState, tokens: Sequence[Token], now: int) -> li
 
 def fail_at_admission(state: ExecutionState, tokens: Sequence[Token], error: ErrorInfo) -> list[EventBody]:
     """A run that fails at once, so that the step's own arcs can handle it."""
-    if limit := _limit_step_runs(state):
-        return limit
     step = state.step_of(tokens[0]).step
+    if limit := _limit_runs(state, step):
+        return limit
     names = tuple([token.id for token in tokens])
     scheduled = StepScheduled(step=step.name, tokens=names, args=_merged_args(tokens))
     return [scheduled, StepFailed(run=run_id(state.version + 1), error=error, source="server")]
@@ -87,11 +87,22 @@ def _fail_by_expression(
     return bodies
 
 
-def _limit_step_runs(state: ExecutionState) -> list[EventBody]:
-    most = state.plan.playbook.executor.max_step_runs
-    if state.scheduled < most:
+def _limit_runs(state: ExecutionState, step: Step) -> list[EventBody]:
+    """The end of the execution if it has run too often, or this step has failed too often; else nothing."""
+    executor = state.plan.playbook.executor
+    if state.scheduled >= executor.max_step_runs:
+        message = f"more than {executor.max_step_runs} step runs (`executor.spec.max_step_runs`)"
+        return [CancelRequested(reason="limit", error=ErrorInfo(kind="limit", message=message))]
+    failures = state.failures_in_row.get(step.name, 0) if state.failures_in_row else 0
+    if failures < executor.max_failures_in_row:
         return []
-    error = ErrorInfo(kind="limit", message=f"more than {most} step runs (`executor.spec.max_step_runs`)")
+    last = next(
+        (failure.error for failure in reversed(state.failures) if failure.error.details["step"] == step.name),
+        None,
+    )
+    why = f"; the last: {last.kind}: {last.message}" if last is not None else ""
+    message = f"`{step.name}` failed {failures} times in a row (`executor.spec.max_failures_in_row`){why}"
+    error = ErrorInfo(kind="limit", message=message, details={"step": step.name})
     return [CancelRequested(reason="limit", error=error)]
 
 
@@ -125,7 +136,7 @@ def _deny(
 
 def admission_scope(state: ExecutionState, token: Token, now: int) -> EvaluationScope:
     """What the rules of admission see for this token."""
-    return state_scope(state.inputs, state.ctx.values, state.outcomes, now, args=token.args)
+    return state_scope(state.inputs, state.ctx.values, state.outcomes, now, token.id, args=token.args)
 
 
 def _merged_args(tokens: Sequence[Token]) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from typing import assert_never
 
+from msgspec import structs
+
 from noetl.events.bodies import (
     EventBody,
     LoopDone,
@@ -14,6 +16,7 @@ from noetl.events.bodies import (
 )
 from noetl.events.codec import encode
 from noetl.events.event import Event
+from noetl.kernel.errors import Refused
 from noetl.kernel.net import operations
 from noetl.kernel.net.admission import decide_admission
 from noetl.kernel.net.commands import (
@@ -32,12 +35,14 @@ from noetl.kernel.net.commands import (
     Signal,
     TimerFired,
 )
+from noetl.kernel.net.event_limit import end_oversized, oversize, oversize_error
 from noetl.kernel.net.execution_request import decide_request
 from noetl.kernel.net.quiescence import decide_join, decide_quiescence
 from noetl.kernel.net.reports import REPORTED_INSIDE, RUN_ENDS, decide_report
 from noetl.kernel.net.routing import decide_routing, seal_run_end
 from noetl.kernel.pipeline.interpreter import cancel_run
 from noetl.kernel.plan import StepPlan
+from noetl.kernel.references.event_fit import EVENT_MAX_BYTES
 from noetl.kernel.references.externalize import externalize
 from noetl.kernel.references.loop_chunks import add_chunk, add_manifest
 from noetl.kernel.state.agenda import AdmitToken, DeliverSignal, FireJoin, RouteRun
@@ -117,8 +122,12 @@ def decide_next(state: ExecutionState, now: int) -> list[EventBody]:
 
 
 def _decide_stop(state: ExecutionState) -> list[EventBody]:
-    """After a cancel: tokens go, runs that nobody owns end, the others are waited for."""
-    discarded: list[EventBody] = [TokenDiscarded(token=token, reason="cancelled") for token in state.tokens]
+    """After a cancel: tokens go, runs that nobody owns end, the others are waited for.
+
+    After a timeout or a limit, tokens stay for a retry.
+    """
+    tokens = () if state.cut_short else state.tokens
+    discarded: list[EventBody] = [TokenDiscarded(token=token, reason="cancelled") for token in tokens]
     why = state.stop_error.message if state.stop_error is not None else "the execution was cancelled"
     return discarded + [cancel_run(run, why, "server") for run in _unowned(state)]
 
@@ -132,11 +141,11 @@ def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
 
     All events belong into one append. Raises Refused and NotOwner with the state unchanged. After very
     many events it stops, so that an append stays small: `decision_due` is then true, and `proceed` goes on.
-    `state.blobs` must be stored before the events are. Raises EventUnwritable if a value was let in that
-    JSON does not know: the state is then of no use any more.
+    `state.blobs` must be stored before the events are. What fits into no event ends with kind `limit`.
+    Raises EventUnwritable if a value was let in that JSON does not know: the state is of no use then.
     """
     events: list[Event] = []
-    _record(state, decide(state, command, now), events, now)
+    _record(state, _decide_in_bounds(state, command, now), events, now)
     # The fast path of `_proceed`, after every task of a large loop: where a run goes on and nothing is on the
     # agenda, `decide_next` finds nothing.
     if not events or (type(events[-1].body) in _LEAVES_RUN_OPEN and not state.agenda and not state.stopping):
@@ -145,6 +154,22 @@ def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
     if isinstance(command, Report) and command.claims and len(events) < MAX_EVENTS_AT_ONCE:
         _claim_next(state, command, events, now)
     return events
+
+
+def _decide_in_bounds(state: ExecutionState, command: Command, now: int) -> list[EventBody]:
+    """As `decide`, but what somebody asks for that fits into no event is refused before it is recorded."""
+    bodies = decide(state, command, now)
+    if not isinstance(command, Request | Signal | PatchCtx | Fork | Retry):
+        return bodies
+    for body in bodies:
+        if (size := oversize(state.plan, body, state.execution_id)) == 0:
+            continue
+        error = oversize_error(body, size)
+        if not isinstance(command, Request):
+            raise Refused(error.message)
+        # Without what was given, which fits into nothing; that it was refused is recorded.
+        return decide(state, structs.replace(command, workload={}, ctx={}, labels={}, error=error), now)
+    return bodies
 
 
 def _claim_next(state: ExecutionState, command: Report, events: list[Event], now: int) -> None:
@@ -163,6 +188,8 @@ def decision_due(state: ExecutionState) -> bool:
     """Whether something must be decided that `handle` left for another append."""
     if state.status != "running":
         return False
+    if state.cut_short:
+        return not state.runs or bool(_unowned(state))
     if state.stopping and (state.tokens or _unowned(state)):
         return True
     return len(state.agenda) > 0 or not (state.runs or state.waiting)
@@ -187,10 +214,16 @@ def _record(state: ExecutionState, bodies: list[EventBody], events: list[Event],
             body, data = _externalize_body(state, body, data)
         if kind is LoopIterationCompleted:
             body, data = _store_chunk(state, body, data)  # type: ignore[arg-type]  # its type was asked
+        excess = len(data) > EVENT_MAX_BYTES
+        if excess:
+            body = end_oversized(state, body, len(data))
+            data = encode(body)
         # Folded is what is stored, references and all, so that a replay comes to the same state.
         event = Event(state.version + 1, now, body, data)
         evolve(state, event)
         events.append(event)
+        if excess:
+            return  # what was decided with it does not follow
 
 
 def _seal_body(state: ExecutionState, body: RunEnd, now: int) -> EventBody:

@@ -16,6 +16,7 @@ from noetl.events.bodies import (
     SignalReceived,
     StepFailed,
     TokenClaimed,
+    TokenDiscarded,
 )
 from noetl.kernel.errors import Refused
 from noetl.kernel.net.admission import fail_at_admission
@@ -98,9 +99,19 @@ def decide_signal(state: ExecutionState, command: Signal) -> list[EventBody]:
 def decide_retry(state: ExecutionState, command: Retry) -> list[EventBody]:
     if state.status != "failed":
         raise Refused(f"only a failed execution can be retried, this one is {state.status}")
-    if not state.failed_runs or state.stopping:
+    if not state.retriable:
         raise Refused("no step of this execution can be opened again")
-    return [ExecutionRetried(runs=tuple(state.failed_runs), by=command.by)]
+    runs = list(state.failed_runs.values())
+    if state.holds_back and (state.tokens or not all(run.final for run in runs)):
+        runs = [run for run in runs if not run.final]  # it runs at the next end, with what is so then
+    retried = ExecutionRetried(
+        runs=tuple(run.id for run in runs),
+        by=command.by,
+        steps=tuple(dict.fromkeys(run.step.name for run in runs if run.error and state.holds_back)),
+        superseded=tuple(state.ran_after_failure),
+    )
+    born_of_failure = [token.id for token in state.tokens.values() if token.after_failure]
+    return [retried, *(TokenDiscarded(token=token, reason="retried") for token in born_of_failure)]
 
 
 def decide_patch_ctx(state: ExecutionState, command: PatchCtx) -> list[EventBody]:

@@ -13,25 +13,37 @@ from noetl.kernel.net.admission import schedule_run
 from noetl.kernel.pipeline.policy import expression_error_info
 from noetl.kernel.scopes import state_scope
 from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.held_back import is_held_back, waiting_steps
 from noetl.model.errors import ExpressionError
 from noetl.model.outcome import ErrorInfo
 
 
 def decide_quiescence(state: ExecutionState, now: int) -> list[EventBody]:
     """The next thing that quiescence brings; empty while something can still happen by itself."""
-    if state.agenda or state.waiting or state.runs or state.finished:
+    if state.runs or state.finished:
         return []
-    if (number := _earliest_join(state)) is not None:
-        return decide_join(state, number, now)
-    left: list[EventBody] = [TokenDiscarded(token=token, reason="parked") for token in state.parked]
-    for join in state.joins.values():
-        left += [TokenDiscarded(token=token, reason="remainder") for token in join.arrivals]
-    if left:
-        return left
+    if not state.cut_short:
+        if state.agenda or state.waiting:
+            return []
+        if (number := _earliest_join(state)) is not None:
+            return decide_join(state, number, now)
+        if left := _leftovers(state):
+            return left
     if _wants_final(state):
         final = state.plan.playbook.executor.final_step or ""
         return [StepScheduled(step=final, args=_summary(state), final=True)]
     return _finish(state, now)
+
+
+def _leftovers(state: ExecutionState) -> list[EventBody]:
+    """The end of tokens that nothing can help any more, not even a retry of what failed."""
+    left: list[EventBody] = []
+    if not state.failing:
+        left += [TokenDiscarded(token=token, reason="parked") for token in state.parked]
+    for number, join in state.joins.items():
+        if not is_held_back(state, number):
+            left += [TokenDiscarded(token=token, reason="remainder") for token in join.arrivals]
+    return left
 
 
 def decide_join(state: ExecutionState, number: int, now: int) -> list[EventBody]:
@@ -52,12 +64,12 @@ def decide_join(state: ExecutionState, number: int, now: int) -> list[EventBody]
 
 
 def _earliest_join(state: ExecutionState) -> int | None:
-    """Of the joins that wait for all, the one whose first token came first."""
+    """Of the joins that wait for all and that nothing holds back, the one whose first token came first."""
     # A token is named by the number of the event that brought it, so names tell the order of arrival.
     waiting = [
         (int(join.arrivals[0][1:]), number)
         for number, join in state.joins.items()
-        if join.arrivals and _waits_for_all(state, number)
+        if join.arrivals and _waits_for_all(state, number) and not is_held_back(state, number)
     ]
     return min(waiting)[1] if waiting else None
 
@@ -81,12 +93,13 @@ def _summary(state: ExecutionState) -> dict[str, Any]:
     return {
         "status": status,
         "error": error.as_value() if error is not None else None,
-        "result": state.ending_result,
+        "result": state.branch_result,
         "steps": {
             name: {"status": summary.status, "runs": summary.runs}
             for name, summary in state.summaries.items()
         },
         "discarded": [{"step": token["step"], "reason": token["reason"]} for token in state.discarded],
+        **({"waiting": waiting_steps(state)} if state.holds_back else {}),
     }
 
 
@@ -102,7 +115,7 @@ def _status(
 
 def _finish(state: ExecutionState, now: int) -> list[EventBody]:
     status, error = _status(state)
-    result = state.ending_result
+    result = state.branch_result
     output = state.plan.playbook.executor.output
     if output is not None:
         result = None

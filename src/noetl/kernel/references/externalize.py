@@ -1,17 +1,24 @@
 """An event without its large values: each is stored by itself, and a reference stands for it."""
 
 from collections.abc import Callable
-from operator import is_not
 from typing import Any
 
 from msgspec import structs
 
 from noetl.events import bodies as of
 from noetl.events.bodies import EventBody, Patch
+from noetl.events.codec import encode
 from noetl.kernel.plan import Plan, StepPlan
-from noetl.kernel.references.reference_builder import ReferenceBuilder
+from noetl.kernel.references.event_fit import (
+    EVENT_MAX_BYTES,
+    Departure,
+    FittingBuilder,
+    Leaving,
+    fit_event,
+)
+from noetl.kernel.references.reference_builder import Member, ReferenceBuilder
 from noetl.kernel.result_rules import ResultRules
-from noetl.kernel.server_reads import ENTIRE
+from noetl.kernel.server_reads import ENTIRE, NOTHING, Need
 from noetl.kernel.state.blobs import Blob
 from noetl.model.outcome import ErrorInfo, Outcome
 
@@ -26,39 +33,57 @@ def externalize(
     externalizer = _EXTERNALIZERS.get(type(body))
     if externalizer is None:
         return body, []
-    context = _Externalization(plan, step, execution_id)
-    fields = externalizer(context, body)
-    changed = {name: value for name, value in fields.items() if value is not getattr(body, name)}
-    if not changed:
-        return body, []
-    return structs.replace(body, **changed), list(context.builder.blobs.values())
+
+    def build(builder: ReferenceBuilder) -> EventBody:
+        fields = externalizer(_Externalization(plan, step, builder), body)
+        changed = {name: value for name, value in fields.items() if value is not getattr(body, name)}
+        return structs.replace(body, **changed) if changed else body
+
+    def build_shorter(leaving: Leaving) -> tuple[tuple[EventBody, ReferenceBuilder], int, list[Departure]]:
+        shorter = FittingBuilder(execution_id, plan.needs.everything, leaving)
+        built = build(shorter)
+        return (built, shorter), len(encode(built)), shorter.departures
+
+    builder = ReferenceBuilder(execution_id, plan.needs.everything)
+    externalized = build(builder)
+    if len(encode(externalized)) > EVENT_MAX_BYTES:
+        externalized, builder = fit_event(build_shorter)
+    return externalized, list(builder.blobs.values())
 
 
 class _Externalization:
     """What is known while the large values of one body are externalized."""
 
-    def __init__(self, plan: Plan, step: StepPlan | None, execution_id: str) -> None:
+    def __init__(self, plan: Plan, step: StepPlan | None, builder: ReferenceBuilder) -> None:
         self.needs = plan.needs
         self.step = step
         self.rules = step.rules if step is not None else plan.rules
-        self.builder = ReferenceBuilder(execution_id, plan.needs.everything)
-        self.value = self.builder.externalize_value
-        self.entries = self.builder.externalize_entries
-        self.items = self.builder.externalize_list
+        self.value = builder.externalize_value
+        self.entries = builder.externalize_entries
+        self.arguments = builder.externalize_arguments
+        self.members = builder.externalize_members
+        self.items = builder.externalize_list
 
     def rules_of_task(self, label: str) -> ResultRules:
         return self.step.task_rules.get(label, self.rules) if self.step is not None else self.rules
 
     def patches(self, patches: tuple[Patch, ...], rules: ResultRules) -> tuple[Patch, ...]:
-        externalized = tuple(self._patch(patch, rules) for patch in patches)
-        return externalized if any(map(is_not, externalized, patches)) else patches
+        members = [
+            Member(position, patch.value, self._need_of_patch(patch))
+            for position, patch in enumerate(patches)
+        ]
+        values = self.members(members, rules)
+        if values is None:
+            return patches
+        return tuple(
+            patch if value is patch.value else structs.replace(patch, value=value)
+            for patch, value in zip(patches, values, strict=True)
+        )
 
-    def _patch(self, patch: Patch, rules: ResultRules) -> Patch:
-        need = ENTIRE
-        if patch.scope != "iter":
-            need = (self.needs.ctx if patch.scope == "ctx" else self.needs.run).at(patch.path)
-        value = self.value(patch.value, rules, need)
-        return patch if value is patch.value else structs.replace(patch, value=value)
+    def _need_of_patch(self, patch: Patch) -> Need:
+        if patch.scope == "iter":
+            return ENTIRE
+        return (self.needs.ctx if patch.scope == "ctx" else self.needs.run).at(patch.path)
 
     def outcome(self, outcome: Outcome, rules: ResultRules) -> Outcome:
         result = self.value(outcome.result, rules, self.needs.result)
@@ -94,7 +119,7 @@ def _task_started_fields(context: _Externalization, body: of.TaskStarted) -> dic
     if not isinstance(args, dict):
         return {"input": context.entries(body.input, rules)}
     other_inputs = {key: value for key, value in body.input.items() if key != "args"}
-    externalized, own = context.entries(other_inputs, rules), context.entries(args, rules)
+    externalized, own = context.entries(other_inputs, rules), context.arguments(args, rules)
     unchanged = externalized is other_inputs and own is args
     return {"input": body.input if unchanged else {**externalized, "args": own}}
 
@@ -145,6 +170,19 @@ def _run_end_fields(context: _Externalization, body: Any) -> dict[str, Any]:
     return fields
 
 
+def _loop_done_fields(context: _Externalization, body: of.LoopDone) -> dict[str, Any]:
+    members = [Member(position, failure, NOTHING) for position, failure in enumerate(body.failures)]
+    failures = context.members(members, context.rules)
+    fields = _run_end_fields(context, body)
+    return fields if failures is None else {**fields, "failures": tuple(failures)}
+
+
+def _forked_fields(context: _Externalization, body: of.ExecutionForked) -> dict[str, Any]:
+    if body.workload is None:
+        return {}
+    return {"workload": context.entries(body.workload, context.rules, context.needs.workload)}
+
+
 def _patched_fields(context: _Externalization, body: Any) -> dict[str, Any]:
     return {"patches": context.patches(body.patches, context.rules)}
 
@@ -169,8 +207,9 @@ _EXTERNALIZERS: dict[type, Callable[[_Externalization, Any], dict[str, Any]]] = 
     of.RunResumed: _resumed_fields,
     of.StepDone: _run_end_fields,
     of.StepFailed: _run_end_fields,
-    of.LoopDone: _run_end_fields,
+    of.LoopDone: _loop_done_fields,
     of.NextEvaluated: _patched_fields,
     of.CtxPatched: _patched_fields,
+    of.ExecutionForked: _forked_fields,
     of.SignalReceived: _signal_fields,
 }

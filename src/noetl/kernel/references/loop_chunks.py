@@ -14,6 +14,9 @@ from noetl.model.reference import encode_value, is_reference, manifest
 LIMITS_IN_CHUNK = 4
 """Results are stored when they take so many times what one value may take: 256 KiB."""
 
+CHUNKS_OF_ONE_SIZE = 200
+"""After so many they become twice as large: the 1,400 that an event has room for hold 6 GB."""
+
 
 def add_chunk(
     run: RunState, body: LoopIterationCompleted, size: int, pending: PendingBlobs
@@ -32,7 +35,8 @@ def add_chunk(
     except KeyError:
         bytes_held = sum(len(encode_value(result)) for result in loop.results)
     pending.loop_bytes[run.id] = bytes_held + size
-    most = run.step.rules.limit * LIMITS_IN_CHUNK
+    # They double: the event that ends the loop names all chunks, and has a limit, too.
+    most = run.step.rules.limit * LIMITS_IN_CHUNK << len(loop.chunks) // CHUNKS_OF_ONE_SIZE
     if bytes_held + size <= most:
         return body, []
     chunked, blobs = force_chunk(run, body)

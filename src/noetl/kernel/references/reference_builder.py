@@ -1,7 +1,8 @@
 """From a large value to its reference: the bytes to store, and the parts to keep at hand."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from operator import is_not
+from typing import Any, NamedTuple
 
 from noetl.kernel.result_rules import INLINE_MAX_BYTES, ResultRules
 from noetl.kernel.server_reads import NOTHING, Need
@@ -25,8 +26,23 @@ PART_COST = 256
 """Bytes that a part costs that is itself a reference."""
 
 
+MOST_CHUNKS = 700
+"""Of one list, roughly: what stands for it names each of them."""
+
+
+class Member(NamedTuple):
+    """A value of a mapping or list, under its key or at its position."""
+
+    key: str | int
+    value: Any
+    need: Need
+
+
 class ReferenceBuilder:
     """Makes references to the values of one body. `blobs` is what they stand for."""
+
+    room = INLINE_MAX_BYTES
+    """Bytes that the parts at hand of one reference may take."""
 
     def __init__(self, execution_id: str, everything: Need) -> None:
         self.execution_id = execution_id
@@ -41,14 +57,14 @@ class ReferenceBuilder:
         if not isinstance(value, str | dict | list):
             return value
         if type(value) is dict and MARKER in value:
-            return self._shorten_tail(value, rules) if "tail" in value else value
+            return self.shorten_tail(value, rules) if "tail" in value else value
         identity = (id(value), id(need), id(rules.select))
         if (built := self._built.get(identity)) is not None:
             return built[1]
         data = encode_value(value)
         inline = value
         if len(data) > max(rules.limit, SMALLEST):
-            inline = self._reference(value, data, rules, need)
+            inline = self.build_reference(value, data, rules, need)
         self._built[identity] = (value, inline)  # the value is kept so that its id stays its own
         return inline
 
@@ -56,8 +72,18 @@ class ReferenceBuilder:
         self, values: dict[str, Any], rules: ResultRules, need: Need = NOTHING
     ) -> dict[str, Any]:
         """A mapping whose values are kept each for itself."""
-        inline = {key: self.externalize_value(value, rules, need.at((key,))) for key, value in values.items()}
-        return inline if any(inline[key] is not values[key] for key in values) else values
+        members = [Member(key, value, need.at((key,))) for key, value in values.items()]
+        inline = self.externalize_members(members, rules)
+        return dict(zip(values, inline, strict=True)) if inline is not None else values
+
+    def externalize_arguments(self, values: dict[str, Any], rules: ResultRules) -> dict[str, Any]:
+        """The same for a mapping that nobody looks into without fetching what is stored of it."""
+        return self.externalize_entries(values, rules)
+
+    def externalize_members(self, members: Sequence["Member"], rules: ResultRules) -> list[Any] | None:
+        """The values of a mapping or list, kept each for itself; None if all of them stay as they are."""
+        inline = [self.externalize_value(value, rules, need) for _, value, need in members]
+        return inline if any(map(is_not, inline, (member.value for member in members))) else None
 
     def store_bytes(self, data: bytes, rules: ResultRules) -> str:
         """The key of these bytes."""
@@ -71,11 +97,16 @@ class ReferenceBuilder:
         return list_chunk(self.store_bytes(data, rules), start, start + len(values), len(data))
 
     def externalize_list(self, values: list[Any], rules: ResultRules) -> Any:
-        """A list in chunks that are no larger than the limit, but for one large element alone."""
+        """A list in chunks that are no larger than the limit, but for one large element alone.
+
+        Where they would be more than `MOST_CHUNKS`, they are larger.
+        """
         pieces = [encode_value(value) for value in values]
         limit = max(rules.limit, SMALLEST)
-        if sum(map(len, pieces)) + len(pieces) + 1 <= limit:
+        size = sum(map(len, pieces)) + len(pieces) + 1
+        if size <= limit:
             return values
+        limit = max(limit, size // MOST_CHUNKS)
         chunks: list[dict[str, Any]] = []
         start = size = 0
         for position, piece in enumerate(pieces):
@@ -87,7 +118,7 @@ class ReferenceBuilder:
         reference = manifest(chunks, value_preview(b"[" + b",".join(pieces[:100]), rules.preview))
         return {**reference, **rules.reference_fields}
 
-    def _shorten_tail(self, reference: dict[str, Any], rules: ResultRules) -> dict[str, Any]:
+    def shorten_tail(self, reference: dict[str, Any], rules: ResultRules) -> dict[str, Any]:
         """A manifest whose tail, if it has grown long, is one more chunk."""
         tail = reference["tail"]
         if len(encode_value(tail)) <= max(rules.limit, SMALLEST):
@@ -100,11 +131,12 @@ class ReferenceBuilder:
         data = b"[" + b",".join(pieces[start:end]) + b"]"
         return list_chunk(self.store_bytes(data, rules), start, end, len(data))
 
-    def _reference(self, value: Any, data: bytes, rules: ResultRules, need: Need) -> dict[str, Any]:
+    def build_reference(self, value: Any, data: bytes, rules: ResultRules, need: Need) -> dict[str, Any]:
+        """What stands for the value, whose bytes are `data`."""
         key = self.store_bytes(data, rules)
-        room = _Room(INLINE_MAX_BYTES)
+        room = Room(self.room)
         selected = self._fit_selected(rules.selected(value), rules, room)
-        extracted, absent = self._parts(value, key, (), need, room)
+        extracted, absent = self.extract_parts(value, key, (), need, room)
         reference = value_reference(
             key,
             value,
@@ -120,19 +152,19 @@ class ReferenceBuilder:
 
     def externalize_selected(self, values: Mapping[str, Any], rules: ResultRules) -> dict[str, Any]:
         """What `spec.result.select` found; what there is no room for is stored by itself."""
-        return self._fit_selected(values, rules, _Room(INLINE_MAX_BYTES))
+        return self._fit_selected(values, rules, Room(self.room))
 
-    def _fit_selected(self, values: Mapping[str, Any], rules: ResultRules, room: "_Room") -> dict[str, Any]:
+    def _fit_selected(self, values: Mapping[str, Any], rules: ResultRules, room: "Room") -> dict[str, Any]:
         selected: dict[str, Any] = {}
         apart = rules._replace(select=(), preview=0)  # of a part nothing more is selected or shown
         for name, value in values.items():
             data = encode_value(value)
             fits = is_reference(value) or room.take(len(data))
-            selected[name] = value if fits else self._reference(value, data, apart, NOTHING)
+            selected[name] = value if fits else self.build_reference(value, data, apart, NOTHING)
         return selected
 
-    def _parts(
-        self, value: Any, key: str, path: tuple[str, ...], need: Need, room: "_Room"
+    def extract_parts(
+        self, value: Any, key: str, path: tuple[str, ...], need: Need, room: "Room"
     ) -> tuple[dict[str, Any], list[str]]:
         """What is read of a mapping, and which of the keys that are read it does not have."""
         extracted: dict[str, Any] = {}
@@ -156,7 +188,7 @@ class ReferenceBuilder:
                 below[name] = below[name].union(wanted) if name in below else wanted
         return list(below.items())
 
-    def _part(self, value: Any, key: str, path: tuple[str, ...], need: Need, room: "_Room") -> Any:
+    def _part(self, value: Any, key: str, path: tuple[str, ...], need: Need, room: "Room") -> Any:
         if is_reference(value):
             return value
         size = len(encode_value(value))
@@ -165,14 +197,14 @@ class ReferenceBuilder:
             return value
         if small or not room.take(PART_COST):
             return _NO_ROOM
-        extracted, absent = self._parts(value, key, path, need, room)
+        extracted, absent = self.extract_parts(value, key, path, need, room)
         return part_reference(key, path, value, extracted=extracted, absent=absent)
 
 
 _NO_ROOM = object()
 
 
-class _Room:
+class Room:
     """The bytes that extracted parts may still take."""
 
     __slots__ = ("left",)

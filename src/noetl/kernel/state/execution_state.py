@@ -20,8 +20,15 @@ STATE_FORMAT = 2
 """Changes whenever a snapshot of another number could be misread."""
 
 
+HOLDING_BACK = 2
+"""The first version of the rules by which what failed holds back what a retry of it could still change."""
+
+
 class Token(Struct):
-    """Permission to run a step. `source` is the number of the step whose arc brought it."""
+    """Permission to run a step. `source` is the number of the step whose arc brought it.
+
+    `after_failure`: it is there because a run failed and nobody handled that, so a retry takes it away.
+    """
 
     id: str
     step: int
@@ -30,13 +37,18 @@ class Token(Struct):
     deadline: int | None = None
     source: int = -1
     inherited: Any = None
+    after_failure: bool = False
 
 
 class JoinState(Struct):
-    """The tokens waiting at a join. `absorbing`: it has run, and late tokens end here."""
+    """The tokens waiting at a join. `absorbing`: it has run, and late tokens end here.
+
+    `after_failure`: what it has run for came of an unhandled failure.
+    """
 
     arrivals: list[str] = []
     absorbing: bool = False
+    after_failure: bool = False
 
 
 class StepSummary(Struct):
@@ -63,12 +75,15 @@ class ExecutionState(Struct):
     """Changed by `evolve` alone.
 
     `occupied` has the bit of each step that holds a token or a run, so what can still reach a join is one
-    operation on numbers.
+    operation on numbers. `failed_runs` are those that a retry opens again, and `failing` has the bits of
+    their steps: until then they count for joins as if they still ran. Earlier rules leave it 0.
     """
 
     plan: Plan
     inputs: ExecutionInputs = field(name="given")  # its name in snapshots
     version: int = 0
+    decider: int = 1
+    """The version of the rules that it began with: they decide to its end."""
     status: Status = "new"
     paused: bool = False
     started_at: int = 0
@@ -94,13 +109,21 @@ class ExecutionState(Struct):
     outcomes: dict[str, dict[str, Any]] = {}
     discarded: list[dict[str, str]] = []
     failures: list[UnhandledFailure] = []
+    failures_in_row: dict[str, int] = {}
+    """By step, how many of its last runs failed unhandled. Earlier rules do not count them."""
     failed_runs: dict[str, RunState] = {}
+    failing: int = 0
+    ran_after_failure: OrderedSet[str] = field(default_factory=OrderedSet)
+    """Steps with a run that came of an unhandled failure."""
     signals: dict[str, list[Any]] = {}
     listeners: dict[str, list[str]] = {}
     stopping: Literal["", "cancelled", "failed"] = ""
     stop_error: ErrorInfo | None = None
     ending: int = -1
     ending_result: Any = None
+    ending_after_failure: int = -1
+    result_after_failure: Any = None
+    """Likewise, of branches that an unhandled failure began: a retry forgets them."""
     final: Literal["", "running", "done"] = ""
     finished: Literal["", "completed", "failed", "cancelled"] = ""
     result: Any = None
@@ -117,6 +140,29 @@ class ExecutionState(Struct):
         return self.inputs.execution_id
 
     @property
+    def branch_result(self) -> Any:
+        """The result of the run that ended a branch; of several, that of the last in the document."""
+        if self.ending_after_failure >= self.ending:
+            return self.result_after_failure
+        return self.ending_result
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether unhandled failures hold back what a retry of them could still change."""
+        return self.decider >= HOLDING_BACK
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether a timeout or a limit ends it: everything stays where it is, for a retry."""
+        return self.stopping == "failed" and self.holds_back
+
+    @property
+    def retriable(self) -> bool:
+        """Whether it has failed and a retry has something to go on with."""
+        settled = self.stopping != "" and not self.cut_short
+        return self.status == "failed" and not settled and bool(self.failed_runs or self.tokens)
+
+    @property
     def over(self) -> bool:
         return self.status in ("completed", "failed", "cancelled")
 
@@ -128,12 +174,12 @@ class ExecutionState(Struct):
         return (run for run in self.runs.values() if run.phase == "claimed")
 
     def can_reach(self, number: int) -> bool:
-        """Whether a token or run elsewhere may still bring a token to this step's join."""
+        """Whether a token or run elsewhere may still bring a token to this step's join, also by a retry."""
         # Its own step is looked at apart: tokens that stand at the join do not come to it any more, and a
         # run of it brings a token only where the step is on a cycle.
         plan = self.plan.by_number[number]
         at = self.occupancy.get(number)
-        if self.occupied & plan.above & ~plan.bit:
+        if (self.occupied | self.failing) & plan.above & ~plan.bit or self.failing & plan.above & plan.bit:
             return True
         return at is not None and (at.pending > 0 or bool(plan.above & plan.bit and at.runs > 0))
 

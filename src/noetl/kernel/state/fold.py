@@ -46,6 +46,7 @@ def _fold_requested(state: ExecutionState, body: of.PlaybookExecutionRequested, 
     if state.status != "new":
         raise WrongSequence("the execution was requested already")
     state.status = "running"
+    state.decider = state.inputs.decider = body.decider
     state.started_at = event.ts
     state.inputs.trace_id = body.trace_id
 
@@ -73,6 +74,8 @@ def _fold_playbook_processed(state: ExecutionState, body: of.PlaybookProcessed, 
     state.result = body.result
     state.error = body.error
     state.ended_at = event.ts
+    for token in state.tokens.values():
+        marking.summarise_wait(state, token)
 
 
 def _fold_token_claimed(state: ExecutionState, body: of.TokenClaimed, event: Event) -> None:
@@ -189,7 +192,7 @@ def _end_run(state: ExecutionState, run: RunState, body: RunEnd, event: Event) -
         state.final = "done" if run.final else state.final
         if run.error is not None and run.error.kind != "cancelled":
             _add_unhandled_failure(state, run, run.error)
-        marking.drop_run(state, run)
+        marking.drop_run(state, run, reopens=state.cut_short and not run.final)
     elif run.step.arcs or state.plan.playbook.executor.no_next_is_error:
         # At the end of the agenda, also where the server itself has ended the run.
         state.agenda.add(routing)
@@ -219,6 +222,11 @@ def _forget_listeners(state: ExecutionState, run: RunState) -> None:
 def _end_branch(state: ExecutionState, run: RunState, *, handled: bool) -> None:
     if run.error is not None and not handled:
         _add_unhandled_failure(state, run, run.error)
+        return
+    state.failures_in_row.pop(run.step.name, None)
+    if run.error is None and run.after_failure:
+        if run.step.number >= state.ending_after_failure:
+            state.ending_after_failure, state.result_after_failure = run.step.number, run.result
     elif run.error is None and run.step.number >= state.ending:
         state.ending = run.step.number
         state.ending_result = run.result
@@ -237,6 +245,8 @@ def _add_unhandled_failure(state: ExecutionState, run: RunState, error: ErrorInf
     )
     state.failures.append(UnhandledFailure(run.id, located))
     run.unhandled = True
+    if state.holds_back:
+        state.failures_in_row[run.step.name] = state.failures_in_row.get(run.step.name, 0) + 1
 
 
 def _fold_next_evaluated(state: ExecutionState, body: of.NextEvaluated, _: Event) -> None:
@@ -255,10 +265,11 @@ def _fold_next_evaluated(state: ExecutionState, body: of.NextEvaluated, _: Event
         marking.drop_run(state, run)
         return
     run.owed = len(body.selected)
-    if not body.handled:
-        error = run.error or body.error
-        if error is not None:
-            _add_unhandled_failure(state, run, error)
+    error = run.error or body.error
+    if not body.handled and error is not None:
+        _add_unhandled_failure(state, run, error)
+    elif state.failures_in_row:
+        state.failures_in_row.pop(run.step.name, None)
 
 
 def _fold_ctx_patched(state: ExecutionState, body: of.CtxPatched, event: Event) -> None:
@@ -283,8 +294,9 @@ def _fold_cancel_requested(state: ExecutionState, body: of.CancelRequested, _: E
     state.status = "running"
     for run in [run for run in state.runs.values() if run.phase == "ended"]:
         state.agenda.discard(RouteRun(run.id))
-        _end_branch(state, run, handled=False)
-        marking.drop_run(state, run)
+        if run.error is not None or not state.cut_short:
+            _end_branch(state, run, handled=False)
+        marking.drop_run(state, run, reopens=state.cut_short)
 
 
 def _fold_execution_paused(state: ExecutionState, _: of.ExecutionPaused, __: Event) -> None:
@@ -303,9 +315,16 @@ def _fold_execution_retried(state: ExecutionState, body: of.ExecutionRetried, ev
         state.deadline += event.ts - state.timed_from
         state.timed_from = event.ts
     state.status, state.finished, state.error, state.result = "running", "", None, None
+    if state.stopping:
+        state.stopping, state.stop_error, state.scheduled = "", None, 0
+        for token in state.tokens.values():
+            if token.deadline is not None:
+                token.deadline += event.ts - state.ended_at
     state.ended_at = 0
     state.final = ""
     state.failures = []
+    state.failures_in_row = {}
+    state.ending_after_failure, state.result_after_failure = -1, None
     for name in body.runs:
         run = state.failed_runs.pop(name)
         run.unhandled = False
@@ -323,6 +342,10 @@ def _fold_execution_retried(state: ExecutionState, body: of.ExecutionRetried, ev
         if run.final:
             state.final = "running"
         _offer(state, run)
+    state.failed_runs.clear()
+    state.failing = 0  # they are live now
+    state.ran_after_failure.clear()
+    marking.rearm_joins(state)
 
 
 def _fold_execution_forked(state: ExecutionState, body: of.ExecutionForked, event: Event) -> None:

@@ -16,6 +16,7 @@ def violations(state: ExecutionState) -> list[str]:
         *agenda_is_answerable(state),
         *runs_are_owned_once(state),
         *loops_are_in_order(state),
+        *failed_runs_hold_back(state),
         *finished_means_still(state),
     ]
 
@@ -84,9 +85,21 @@ def loops_are_in_order(state: ExecutionState) -> Iterator[str]:
             yield f"{run.id} has more than {loop.max_in_flight} iterations in flight"
 
 
+def failed_runs_hold_back(state: ExecutionState) -> Iterator[str]:
+    """The steps that count as live because a retry could open a run there are those of the failed runs."""
+    bits = 0
+    for run in state.failed_runs.values():
+        bits |= run.step.bit
+    if state.failing != (bits if state.holds_back else 0):
+        yield "what failed holds back something else"
+
+
 def finished_means_still(state: ExecutionState) -> Iterator[str]:
-    """After the end nothing can run."""
-    if state.over and (state.tokens or state.runs or state.agenda or state.ready):
+    """After the end nothing can run. Tokens stay for a retry alone, and after a limit what they demand."""
+    if not state.over:
+        return
+    waits = state.tokens and not (state.status == "failed" and (state.failing or state.cut_short))
+    if state.runs or state.ready or waits or (state.agenda and not state.cut_short):
         yield "the execution is over and something could still run"
 
 

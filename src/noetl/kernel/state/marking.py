@@ -5,6 +5,7 @@ from typing import Any
 from noetl.events import bodies as of
 from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
+from noetl.kernel.plan import StepPlan
 from noetl.kernel.state.agenda import AdmitToken, FireJoin, RouteRun
 from noetl.kernel.state.execution_state import ExecutionState, JoinState, Occupancy, StepSummary, Token
 from noetl.kernel.state.run_state import RunState
@@ -62,6 +63,7 @@ def fold_token_enqueued(state: ExecutionState, body: of.TokenEnqueued, event: Ev
     if run is None or run.owed < 1:
         raise WrongSequence(f"{body.run} sends no token to `{body.step}`")
     token.source = run.step.number
+    token.after_failure = state.holds_back and (run.unhandled or run.after_failure)
     if plan.passes:
         token.inherited = run.result
     run.owed -= 1
@@ -136,9 +138,19 @@ def fold_token_discarded(state: ExecutionState, body: of.TokenDiscarded, _: Even
     if body.reason == "absorbed":
         return
     state.discarded.append({"step": plan.name, "token": token.id, "reason": body.reason})
+    if body.reason == "retried":
+        _forget_wait(state, plan)
+        return
     summary = state.summaries.setdefault(plan.name, StepSummary("not_admitted"))
     if not summary.runs:
         summary.status = "cancelled" if body.reason == "cancelled" else "not_admitted"
+
+
+def _forget_wait(state: ExecutionState, plan: StepPlan) -> None:
+    """A retry took a token away: if nothing else has come to its step, the step was never reached."""
+    summary = state.summaries.get(plan.name)
+    if summary is not None and not summary.runs and plan.number not in state.occupancy:
+        del state.summaries[plan.name]
 
 
 def _recheck_join(state: ExecutionState, number: int) -> None:
@@ -171,6 +183,9 @@ def fold_step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Ev
         final=body.final,
         token=body.tokens[0] if body.tokens else "",
     )
+    run.after_failure = bool(tokens) and all(token.after_failure for token in tokens)
+    if run.after_failure:
+        state.ran_after_failure.add(plan.name)
     if plan.step.join is not None:
         run.joined = [joined_entry(state, token) for token in tokens]
     if plan.passes and tokens:
@@ -185,6 +200,7 @@ def fold_step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Ev
     join = state.joins.get(plan.number)
     if join is not None and plan.step.join is not None and plan.step.join.mode == "any":
         join.absorbing = bool(join.arrivals) or state.can_reach(plan.number)
+        join.after_failure = run.after_failure
     _recheck_join(state, plan.number)
     settle_step(state, plan.number)
     state.open_runs += 1
@@ -204,6 +220,13 @@ def joined_entry(state: ExecutionState, token: Token) -> dict[str, Any]:
     """What `joined` says of a token."""
     step = state.plan.by_number[token.source].name if token.source >= 0 else None
     return {"step": step, "args": token.args}
+
+
+def summarise_wait(state: ExecutionState, token: Token) -> None:
+    """The execution has ended, and the token waits at its step for a retry."""
+    summary = state.summaries.setdefault(state.step_of(token).name, StepSummary("waiting"))
+    if not summary.runs:
+        summary.status = "waiting"
 
 
 def summarise_run(state: ExecutionState, run: RunState) -> None:
@@ -226,11 +249,17 @@ def summarise_run(state: ExecutionState, run: RunState) -> None:
             state.agenda.add(AdmitToken(token))
 
 
-def drop_run(state: ExecutionState, run: RunState) -> None:
-    """The run is routed: nothing of it is left in the net. One that failed unhandled can be retried."""
+def drop_run(state: ExecutionState, run: RunState, *, reopens: bool = False) -> None:
+    """The run is routed: nothing of it is left in the net. One that failed unhandled can be retried.
+
+    `reopens` says that of another one. What came of an unhandled failure is not retried itself: that is.
+    """
     del state.runs[run.id]
-    if run.unhandled:
+    if (run.unhandled or reopens) and not run.after_failure:
         state.failed_runs[run.id] = run
+        if state.holds_back:
+            # Before its step is settled: joins behind it must not look complete.
+            state.failing |= run.step.bit
     occupancy = state.occupancy[run.step.number]
     occupancy.runs -= 1
     settle_step(state, run.step.number)
@@ -239,3 +268,12 @@ def drop_run(state: ExecutionState, run: RunState) -> None:
 def restore_run(state: ExecutionState, run: RunState) -> None:
     state.runs[run.id] = run
     occupancy_at(state, run.step.number).runs += 1
+
+
+def rearm_joins(state: ExecutionState) -> None:
+    """What a join of any has run for was taken back by a retry: it runs on the first token again."""
+    for number, join in list(state.joins.items()):
+        if join.after_failure:
+            join.absorbing = join.after_failure = False
+            if not join.arrivals:
+                del state.joins[number]

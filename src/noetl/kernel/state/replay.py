@@ -55,17 +55,20 @@ def load_state(plan: Plan, data: dict[str, Any]) -> ExecutionState:
     if data["format"] != STATE_FORMAT or data["hash"] != plan.playbook.hash:
         raise WrongSequence("the snapshot is of another format or playbook")
     inputs = ExecutionInputs(data["execution_id"], data["workload"], data["trace_id"])
-    return _load(data, ExecutionState, plan, inputs)
+    state = _load(data, ExecutionState, plan, inputs)
+    inputs.decider = state.decider
+    return state
 
 
 def dump_run(run: RunState) -> dict[str, Any]:
     """A run as values that JSON knows, without playbook and workload: what a worker needs to go on."""
     mappings = _Mappings()
     plain = msgspec.to_builtins(run, str_keys=True, enc_hook=mappings.plain)
-    return {"state": plain, "mappings": mappings.table}
+    return {"state": plain, "mappings": mappings.table, "decider": run.inputs.decider}
 
 
 def load_run(plan: Plan, inputs: ExecutionInputs, data: dict[str, Any]) -> RunState:
+    inputs.decider = data["decider"]
     return _load(data, RunState, plan, inputs)
 
 

@@ -9,7 +9,15 @@ from noetl.events import bodies as of
 from noetl.events.bodies import Patch
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.plan import WAITING_KINDS
-from noetl.kernel.state.run_state import Frame, LoopState, Resumption, RunState, Suspension, reducer_of
+from noetl.kernel.state.run_state import (
+    HANDING_ON,
+    Frame,
+    LoopState,
+    Resumption,
+    RunState,
+    Suspension,
+    reducer_of,
+)
 
 FAILURES_KEPT = 100
 
@@ -104,7 +112,8 @@ def fold_task_processed(run: RunState, body: of.TaskProcessed) -> None:
     frame.result = body.outcome.result
     if ok:
         frame.results[body.task] = body.outcome.result
-    frame.prev = body.prev if body.set_prev else body.outcome.result if ok else None
+    hands_on = ok or run.inputs.decider >= HANDING_ON
+    frame.prev = body.prev if body.set_prev else body.outcome.result if hands_on else None
     match body.do:
         case "continue":
             _move_to(run, frame, frame.at + 1)

@@ -15,18 +15,24 @@ Phase: TypeAlias = Literal["ready", "claimed", "suspended", "ended"]
 """`ready`: a worker may claim it. `suspended`: it waits and nobody owns it."""
 
 
+HANDING_ON = 3
+"""The first version of the rules by which an error that has a result hands it on as `_prev`."""
+
+
 class ExecutionInputs:
     """What an execution was asked with. Shared by its state and all its runs.
 
-    The request and a fork set it; nothing that a playbook does changes it.
+    The request and a fork set it; nothing that a playbook does changes it. `decider` is the version of the
+    rules that it began with.
     """
 
-    __slots__ = ("_trace_id", "execution_id", "workload")
+    __slots__ = ("_trace_id", "decider", "execution_id", "workload")
 
     def __init__(self, execution_id: str, workload: dict[str, Any], trace_id: str = "") -> None:
         self.execution_id = execution_id
         self.workload = workload
         self._trace_id = trace_id
+        self.decider = 1
 
     @property
     def trace_id(self) -> str:
@@ -150,6 +156,8 @@ class RunState(Struct):
     ended_seq: int = 0
     ended_at: int = 0
     unhandled: bool = False
+    after_failure: bool = False
+    """All its tokens came of an unhandled failure: a retry of that one takes its place."""
     owed: int = 0
     """Tokens that its arcs still send."""
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from noetl.events.bodies import (
+    CancelRequested,
     EventBody,
     ExecutionForked,
     LoopDone,
@@ -20,6 +21,7 @@ from noetl.events.event_kind import kind_of_body
 from noetl.kernel.errors import NotOwner, Refused, WrongSequence
 from noetl.kernel.net.commands import TimerFired
 from noetl.kernel.net.decider import MAX_EVENTS_AT_ONCE, decide, decide_next
+from noetl.kernel.net.event_limit import end_oversized, oversize
 from noetl.kernel.net.execution_request import DECIDER
 from noetl.kernel.net.reports import REPORTABLE
 from noetl.kernel.net.routing import seal_run_end
@@ -168,6 +170,11 @@ class Verifier:
         decided = self._seal(body, event.ts)
         if same_body(event.body, decided):
             return
+        if isinstance(event.body, CancelRequested) and (
+            size := oversize(self.state.plan, decided, self.state.execution_id)
+        ):
+            decided = end_oversized(self.state, decided, size)
+            self.pending.clear()
         difference = first_difference(
             self.state, event, decided, "the server decides otherwise on this state"
         )
@@ -212,6 +219,9 @@ class Verifier:
         if isinstance(body, StepFailed):
             if self.state.stopping and body.error.kind == "cancelled" and not body.task:
                 self.verdicts += 1
+                return
+            if body.source == "server" and body.error.kind == "limit" and not body.task:
+                self.unjudged += 1  # what fitted into no event is not known any more
                 return
             timed_out = decide(self.state, TimerFired(run.id), event.ts)
             if timed_out and same_body(body, self._seal(timed_out[0], event.ts)):

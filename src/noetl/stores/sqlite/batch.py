@@ -10,8 +10,10 @@ from collections.abc import Sequence
 import apsw
 import msgspec
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from noetl.ports.store import FACTS, NO_EFFECTS, Append, Committed, Conflict, KeyTaken, Verdict, merge_effects
+from noetl.stores.checksums import checksum_of_append, pack_numbers
 from noetl.stores.sqlite.effect_rows import (
     fact_columns,
     full_fact_columns,
@@ -48,7 +50,7 @@ class KnownVersions(Struct, frozen=True):
 NO_KNOWN_VERSIONS = KnownVersions(-1, {})
 MAX_KNOWN_VERSIONS = 10_000
 """Beyond it all are forgotten: to choose the oldest would cost more than to ask for them again."""
-EVENT_COLUMNS = 7
+EVENT_COLUMNS = 8
 """How many values of one row follow one another in what is given to `insert_events`."""
 
 
@@ -148,9 +150,15 @@ class AppendBatch:
             self._keys[append.start_key] = append.execution_id
             self._starts.append((append.start_key, change.x))
         x = change.x
-        for row in append.rows:
+        parts: list[bytes] = []
+        for seq, ts, kind, version, body, last in map(astuple, append.rows):
+            parts += (pack_numbers(seq, ts, kind, version, last, len(body)), body)
+            checksum = None
+            if last:
+                checksum = checksum_of_append(parts)
+                parts.clear()
             # One flat list: it is what the statement is bound to, and no tuple is made for each event.
-            self._events += (x, row.seq, row.ts, row.kind, row.version, row.body, row.last)
+            self._events += (x, seq, ts, kind, version, body, last, checksum)
         self._answered += append.answers
         change.advance(append)
         return Committed(change.version)

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import apsw
 
-from noetl.ports.store import FACTS, NO_EFFECTS, Derive, Effects, Inconsistency, Row, merge_effects
+from noetl.ports.store import FACTS, NO_EFFECTS, Derive, Effects, Inconsistency, merge_effects
+from noetl.stores.checksums import checksum_of_document, checksum_of_snapshot, row_faults
 from noetl.stores.sqlite import reader
 from noetl.stores.sqlite.effect_rows import full_fact_columns, insert_effects
 from noetl.stores.sqlite.queries import CHECK, READ, REBUILD
@@ -39,9 +40,30 @@ def _damage(connection: apsw.Connection) -> list[Inconsistency]:
 def _contradictions(connection: apsw.Connection, derive: Derive | None) -> Iterator[Inconsistency]:
     for query in CHECK.values():
         yield from [Inconsistency(*row) for row in connection.execute(query)]
+    yield from _damaged_bytes(connection)
     if derive:
         for execution_id in list_execution_ids(connection):
             yield from _compare_with_events(connection, execution_id, derive)
+
+
+def _damaged_bytes(connection: apsw.Connection) -> Iterator[Inconsistency]:
+    for playbook_hash, document, checksum in connection.execute(REBUILD["documents"]):
+        if checksum not in (None, checksum_of_document(playbook_hash, document)):
+            yield Inconsistency("", f"the document {playbook_hash} is not what was written")
+    for execution_id in list_execution_ids(connection):
+        x, _ = reader.find_identity(connection, execution_id) or (0, 0)
+        for fault in row_faults(reader.stored_rows(connection.execute(REBUILD["events_of"], (x,)))):
+            yield Inconsistency(execution_id, fault)
+        for seq in _damaged_snapshots(connection, x):
+            yield Inconsistency(execution_id, f"the snapshot at {seq} is not what was written")
+
+
+def _damaged_snapshots(connection: apsw.Connection, x: int) -> list[int]:
+    return [
+        seq
+        for seq, state_format, body, checksum in connection.execute(REBUILD["snapshots_of"], (x,))
+        if checksum != checksum_of_snapshot(seq, state_format, body)
+    ]
 
 
 def list_execution_ids(connection: apsw.Connection) -> list[str]:
@@ -51,9 +73,9 @@ def list_execution_ids(connection: apsw.Connection) -> list[str]:
 
 def _fold(connection: apsw.Connection, x: int, derive: Derive) -> _FoldedFacts:
     started_at, effects = 0, NO_EFFECTS
-    for seq, ts, kind, form, body, enc in connection.execute(REBUILD["events_of"], (x,)):
-        effects = merge_effects(effects, derive(Row(seq, ts, kind, form, body, enc & 1 == 1)))
-        started_at = started_at or ts
+    for row, _, _ in reader.stored_rows(connection.execute(REBUILD["events_of"], (x,))):
+        effects = merge_effects(effects, derive(row))
+        started_at = started_at or row.ts
     return _FoldedFacts(started_at, effects)
 
 
@@ -82,6 +104,8 @@ def rebuild_execution(connection: apsw.Connection, execution_id: str, derive: De
     started_at, effects = _fold(connection, x, derive)
     connection.execute(REBUILD["rewrite"], (started_at, *full_fact_columns(effects), x))
     insert_effects(connection, [(x, _effects_to_apply(connection, x, effects))])
+    for seq in _damaged_snapshots(connection, x):
+        connection.execute(REBUILD["forget_snapshot"], (x, seq))
     return True
 
 

@@ -1,5 +1,7 @@
 """Questions to a connection. Each exhausts its cursor, so that no old state is held."""
 
+import struct
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import apsw
@@ -15,19 +17,45 @@ from noetl.ports.store import (
     OutboxMessage,
     Row,
     Snapshot,
+    StoreDamaged,
     Timer,
 )
+from noetl.stores.checksums import StoredRow, checksum_of_document, checksum_of_snapshot, row_faults
 from noetl.stores.sqlite.effect_rows import json_text
 from noetl.stores.sqlite.queries import READ, choose_lines, line_conditions
 
+DAMAGED_HINT = "restore the store from a copy; `noetl store check` says what else is wrong"
 _NEWEST = (1 << 63) - 1
 _FILTERS = line_conditions(READ["executions"])
 """The fields of a query that have a line of their own in the statement."""
 
 
 def read_rows(connection: apsw.Connection, execution_id: str, after: int, limit: int) -> list[Row]:
-    cursor = connection.execute(READ["rows"], (execution_id, after, limit))
-    return [Row(seq, ts, kind, version, body, enc & 1 == 1) for seq, ts, kind, version, body, enc in cursor]
+    """Raises StoreDamaged if they, or what they were written with, are not what was written."""
+    until = min(after + limit, _NEWEST)
+    bindings = {"execution_id": execution_id, "after": after, "until": until, "newest": _NEWEST}
+    try:
+        stored = [*stored_rows(connection.execute(READ["rows"], bindings))]
+        before = stored.pop(0) if stored and stored[0].row.seq <= after and stored[0].row.last else None
+        checked = before is not None and before.checksum is not None
+        fault = next(row_faults(stored, before.row.seq if before else 0, checked=checked), "")
+    except (TypeError, struct.error):  # SQLite does not look whether a column still holds what it should
+        fault = f"an event after {after} has columns of other types than were written"
+    if fault:
+        raise StoreDamaged(f"{execution_id}: {fault}", DAMAGED_HINT)
+    return [row for row, _, _ in stored if after < row.seq <= until]
+
+
+def stored_rows(rows: Iterable[Any]) -> Iterator[StoredRow]:
+    return (
+        StoredRow(Row(seq, ts, kind, version, body, enc & 1 == 1), enc, checksum)
+        for seq, ts, kind, version, body, enc, checksum in rows
+    )
+
+
+def count_unchecked_appends(connection: apsw.Connection) -> int:
+    count: int = connection.execute(READ["unchecked_appends"]).get
+    return count
 
 
 def read_feed(connection: apsw.Connection, after: int, limit: int) -> list[FeedEntry]:
@@ -97,13 +125,24 @@ def list_inbox(connection: apsw.Connection, ids: str) -> list[InboxMessage]:
 def read_snapshot(
     connection: apsw.Connection, execution_id: str, form: int, at: int | None
 ) -> Snapshot | None:
-    row = _first_row(connection, "snapshot", execution_id, form, _NEWEST if at is None else at)
-    return Snapshot(*row) if row else None
+    """Not one that is damaged: the one before, or the events, tell the same."""
+    bindings = (execution_id, form, _NEWEST if at is None else at)
+    rows: list[Any] = connection.execute(READ["snapshot"], bindings).fetchall()
+    for seq, state_format, body, checksum in rows:
+        if checksum == checksum_of_snapshot(seq, state_format, body):
+            return Snapshot(seq, state_format, body)
+    return None
 
 
 def read_playbook_document(connection: apsw.Connection, playbook_hash: str) -> bytes | None:
     row = _first_row(connection, "playbook", playbook_hash)
-    return row[0] if row else None
+    if row is None:
+        return None
+    document, checksum = row
+    if checksum not in (None, checksum_of_document(playbook_hash, document)):
+        raise StoreDamaged(f"the document {playbook_hash} is not what was written", DAMAGED_HINT)
+    content: bytes = document
+    return content
 
 
 def read_blob(connection: apsw.Connection, name: str, start: int, end: int | None) -> bytes | None:

@@ -226,6 +226,9 @@ class SqliteStore:
         finally:
             connection.close()
 
+    async def unchecked_appends(self) -> int:
+        return self._query(reader.count_unchecked_appends)
+
     async def rebuild(self, derive: Derive) -> int:
         count = 0
         for execution_id in self._query(consistency.list_execution_ids):
@@ -248,11 +251,13 @@ class SqliteStore:
         self, read: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **named: P.kwargs
     ) -> T:
         self._raise_if_closed()
-        with ErrorTranslation(self._filename):
-            result = read(self._reader, *args, **named)
-        if self._read_only:
-            self._read_only.check()
-        return result
+        try:
+            with ErrorTranslation(self._filename):
+                return read(self._reader, *args, **named)
+        finally:
+            # Also when it failed: what is half old and half new looks like damage.
+            if self._read_only:
+                self._read_only.check()
 
     def _raise_if_closed(self) -> None:
         if self._closed:

@@ -6,6 +6,7 @@ import apsw
 
 from noetl.ports.credentials import SealedCredential
 from noetl.ports.store import ExecutionUnknown, InboxMessage, Snapshot
+from noetl.stores.checksums import checksum_of_document, checksum_of_snapshot
 from noetl.stores.sqlite.queries import WRITE
 from noetl.stores.sqlite.reader import find_identity, list_credential_rows
 
@@ -20,12 +21,14 @@ def put_snapshot(connection: apsw.Connection, execution_id: str, snapshot: Snaps
     x, version = identity
     if snapshot.seq > version:
         raise ValueError(f"{execution_id}: a snapshot at {snapshot.seq}, but the version is {version}")
-    connection.execute(WRITE["put_snapshot"], (x, snapshot.seq, snapshot.format, snapshot.body))
+    connection.execute(WRITE["put_snapshot"], (x, *snapshot, checksum_of_snapshot(*snapshot)))
     connection.execute(WRITE["thin_snapshots"], (x,))
 
 
 def put_playbook(connection: apsw.Connection, playbook_hash: str, document: bytes) -> None:
-    connection.execute(WRITE["put_playbook"], (playbook_hash, document))
+    connection.execute(
+        WRITE["put_playbook"], (playbook_hash, document, checksum_of_document(playbook_hash, document))
+    )
 
 
 def put_blob(connection: apsw.Connection, name: str, data: bytes) -> None:

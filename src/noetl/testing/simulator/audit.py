@@ -21,12 +21,13 @@ from noetl.events.bodies import (
     TokenClaimed,
 )
 from noetl.events.event import Event
-from noetl.kernel.net.commands import Command, LeaseLost, Report
+from noetl.kernel.net.commands import Command, LeaseLost, Report, Retry
 from noetl.kernel.pipeline.interpreter import MOST_LOSSES
 from noetl.kernel.pipeline.moves import RunTask
 from noetl.kernel.plan import Plan
 from noetl.kernel.state.execution_state import ExecutionState, new_state
 from noetl.kernel.state.fold import evolve
+from noetl.kernel.state.held_back import waiting_steps
 from noetl.kernel.state.invariants import sequence_gaps, violations
 from noetl.kernel.state.replay import dump_state, load_state, replay
 from noetl.kernel.state.run_state import RunState
@@ -83,12 +84,17 @@ class Audit:
                 raise AuditFailure(f"event {event.seq} of {execution} is older than the one before it")
             self._last_times[execution] = event.ts
             self._check_event(execution, event, command)
+            run = mirror.runs.get(getattr(event.body, "run", ""))
             evolve(mirror, event)
             self._release_owner(execution, mirror, event.body)
+            _check_cut_short(mirror, event.body, run)
         self._require_none(
             [*violations(mirror), *_stray_listeners(mirror)], f"after event {mirror.version} of {execution}"
         )
         self._require_equal(mirror, state, "the writer and the store disagree")
+
+        if isinstance(command, Retry) and any(token.after_failure for token in mirror.tokens.values()):
+            raise AuditFailure("a token is left of the failure that is retried")
 
     def check_loaded_state(self, state: ExecutionState) -> None:
         """A state came from a snapshot and the events after it."""
@@ -242,13 +248,15 @@ class Audit:
                 )
 
     def check_joins(self, execution: str) -> None:
-        """Where there is no cycle and no retry, a step that waits for all or any runs once at most.
+        """Where there is no cycle, a step that waits for all or any runs once at most, also after a retry.
 
-        A token that it turns away has a run of its own.
+        A token that it turns away has a run of its own. What a join of any ran for before a retry may have
+        been the failure that is retried.
         """
         state = self.mirrors[execution]
         for step in state.plan.playbook.workflow:
-            waits = step.join is not None and step.join.mode != "count"
+            once = ("all",) if execution in self.retried else ("all", "any")
+            waits = step.join is not None and step.join.mode in once
             if not waits or step.name not in state.summaries:
                 continue
             if state.summaries[step.name].runs - self.turned_away[execution, step.name] > 1:
@@ -263,6 +271,14 @@ class Audit:
             raise AuditFailure(
                 f"{problem} ({first.execution_id}): {'; '.join(state_differences(first, second))}"
             )
+
+
+def _check_cut_short(state: ExecutionState, body: EventBody, run: RunState | None) -> None:
+    """What ends because of a limit can be retried, unless what it came of is."""
+    if not state.cut_short or run is None or not isinstance(body, StepDone | StepFailed | LoopDone):
+        return
+    if not (run.final or run.after_failure or run.id in state.failed_runs):
+        raise AuditFailure(f"{run.id} was cut short and cannot be retried")
 
 
 def _stray_listeners(state: ExecutionState) -> Iterator[str]:
@@ -286,4 +302,5 @@ def comparable_end(state: ExecutionState) -> dict[str, Any]:
         "steps": {name: (summary.status, summary.runs) for name, summary in sorted(state.summaries.items())},
         "failures": sorted((failure.error.kind, failure.error.details["step"]) for failure in state.failures),
         "discarded": sorted((token["step"], token["reason"]) for token in state.discarded),
+        "waiting": waiting_steps(state),
     }

@@ -117,10 +117,8 @@ class SimulatedWorld:
         return (
             self.scenario.retry
             and state.execution_id == self.execution_id
-            and state.status == "failed"
-            and not state.stopping
+            and state.retriable
             and self.execution_id not in self.audit.retried
-            and bool(state.failed_runs)
             and (len(state.failed_runs) == 1 or not self.scenario.comparable)
         )
 
@@ -139,7 +137,7 @@ class SimulatedWorld:
                     self.settled = self._is_settled()
             states = [server.states for server in self.servers]
             self.audit.check_end(self.tools.effects, states)
-            if self.scenario.comparable and not self.audit.retried:
+            if self.scenario.comparable:
                 self.audit.check_joins(self.execution_id)
         finally:
             decider.MAX_EVENTS_AT_ONCE = limit

@@ -55,7 +55,7 @@ async def _put(call: Call, inputs: ArtifactInputs, store: str) -> StoredReferenc
         reference = content if isinstance(content, StoredReference) and is_unchanged else None
         if reference is None:
             async with call.objects.draft() as draft:
-                preview = file_preview(path, media_type)
+                preview = file_preview(path, media_type, call.mask)
                 await asyncio.to_thread(_link_or_copy, path, draft.path)
                 reference = await draft.keep(media_type, preview=preview)
     if not inputs.key:

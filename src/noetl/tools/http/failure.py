@@ -1,14 +1,19 @@
 """Why no answer came to an `http` task, in words."""
 
+from collections.abc import Callable
+from functools import partial
+
 import aiohttp
 from aiohttp.http_exceptions import ContentEncodingError, HttpProcessingError
 
 from noetl.model.outcome import ErrorInfo
+from noetl.ports.tool import TextMask
+from noetl.tools.host.bounded_text import MAX_EXCERPT, shorten_text
 
 
-def http_error(error: aiohttp.ClientError, label: str) -> ErrorInfo:
+def http_error(error: aiohttp.ClientError, label: str, mask: TextMask) -> ErrorInfo:
     """The error that stands for what the client raised; `label` is the request, for the message."""
-    kind, reason, retryable = _classify(error)
+    kind, reason, retryable = _classify(error, partial(shorten_text, limit=MAX_EXCERPT, mask=mask))
     if kind == "input":
         return ErrorInfo(kind="input", message=reason)
     if kind == "timeout":
@@ -16,7 +21,7 @@ def http_error(error: aiohttp.ClientError, label: str) -> ErrorInfo:
     return ErrorInfo(kind="connection", message=f"{label}: {reason}", retryable=retryable)
 
 
-def _classify(error: aiohttp.ClientError) -> tuple[str, str, bool]:
+def _classify(error: aiohttp.ClientError, shorten: Callable[[str], str]) -> tuple[str, str, bool]:
     """Kind, reason, and whether another attempt may end well. The order is from special to general."""
     match error:
         case aiohttp.ConnectionTimeoutError():
@@ -26,63 +31,57 @@ def _classify(error: aiohttp.ClientError) -> tuple[str, str, bool]:
         case aiohttp.TooManyRedirects():
             last = error.history[-1].headers.get("Location", "") if error.history else ""
             times = len(error.history) - 1
-            reason = f"it redirects more than {times} times, the last to `{shorten_message(last)}`"
+            reason = f"it redirects more than {times} times, the last to `{shorten(last)}`"
             return "connection", reason, False
         case aiohttp.RedirectClientError():
             return (
                 "connection",
-                f"it redirects to what is no HTTP address: {shorten_message(str(error))}",
+                f"it redirects to what is no HTTP address: {shorten(str(error))}",
                 False,
             )
         case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
-            return "input", f"`url` is no address: {shorten_message(str(error))}", False
+            return "input", f"`url` is no address: {shorten(str(error))}", False
         case aiohttp.ClientConnectorError():
-            return "connection", *_classify_connect(error)
+            return "connection", *_classify_connect(error, shorten)
         case aiohttp.ClientHttpProxyError():
             busy = error.status in (408, 425, 429) or error.status >= 500
-            return "connection", f"the proxy answers {error.status} {shorten_message(error.message)}", busy
+            return "connection", f"the proxy answers {error.status} {shorten(error.message)}", busy
         case aiohttp.ClientPayloadError(__cause__=ContentEncodingError(message=reason)):
-            return "connection", f"the body cannot be unpacked: {shorten_message(reason)}", True
+            return "connection", f"the body cannot be unpacked: {shorten(reason)}", True
         case aiohttp.ClientPayloadError():
             return "connection", "the connection ended before the whole body was there", True
         case aiohttp.ClientResponseError(__cause__=HttpProcessingError(__cause__=ContentEncodingError())):
-            return "connection", f"the body cannot be unpacked: {shorten_message(error.message)}", True
+            return "connection", f"the body cannot be unpacked: {shorten(error.message)}", True
         case aiohttp.ClientResponseError():
-            return "connection", f"what the server sent is not HTTP: {shorten_message(error.message)}", True
+            return "connection", f"what the server sent is not HTTP: {shorten(error.message)}", True
         case aiohttp.ServerDisconnectedError():
             return "connection", "the server closed the connection without an answer", True
         case _:
             return (
                 "connection",
-                f"the connection broke: {shorten_message(str(error) or type(error).__name__)}",
+                f"the connection broke: {shorten(str(error) or type(error).__name__)}",
                 True,
             )
 
 
-def _classify_connect(error: aiohttp.ClientConnectorError) -> tuple[str, bool]:
+def _classify_connect(error: aiohttp.ClientConnectorError, shorten: Callable[[str], str]) -> tuple[str, bool]:
     address = f"{error.host}:{error.port}"
     match error:
         case aiohttp.ClientConnectorDNSError():
             return f"the host `{error.host}` is not found", True
         case aiohttp.ClientProxyConnectionError():
-            return f"no connection to the proxy {address}: {_reason(error.os_error)}", True
+            return f"no connection to the proxy {address}: {_reason(error.os_error, shorten)}", True
         case aiohttp.ClientConnectorCertificateError():
             reason = getattr(error.certificate_error, "verify_message", "") or str(error.certificate_error)
             hint = "`spec.verify` can name a file of authorities"
             return f"the certificate of {address} is not trusted: {reason}; {hint}", False
         case aiohttp.ClientSSLError():
-            return f"no TLS connection to {address}: {_reason(error.os_error)}", True
+            return f"no TLS connection to {address}: {_reason(error.os_error, shorten)}", True
         case _:
-            return f"no connection to {address}: {_reason(error.os_error)}", True
+            return f"no connection to {address}: {_reason(error.os_error, shorten)}", True
 
 
-def _reason(error: OSError) -> str:
+def _reason(error: OSError, shorten: Callable[[str], str]) -> str:
     if isinstance(error, ConnectionRefusedError):
         return "it is refused, so nothing may be listening there"
-    return shorten_message(error.strerror or str(error) or type(error).__name__)
-
-
-def shorten_message(text: str) -> str:
-    """The text in one line, and not too much of it."""
-    plain = " ".join(text.encode(errors="replace").decode().split())
-    return plain if len(plain) <= 200 else plain[:199] + "…"
+    return shorten(error.strerror or str(error) or type(error).__name__)

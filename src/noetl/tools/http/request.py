@@ -15,13 +15,15 @@ from yarl import URL
 
 from noetl.model.outcome import ToolError
 from noetl.model.reference import StoredReference
-from noetl.ports.tool import Call
+from noetl.ports.tool import Call, TextMask
+from noetl.tools.host.bounded_text import MARGIN
 from noetl.tools.host.input_rules import Scalar, input_text
 from noetl.tools.http.auth import Signature, signature_of
 from noetl.tools.http.kind import HttpInputs, Upload
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _LENGTH_HEADERS = ("Content-Length", "Transfer-Encoding")
+_CHUNK = 1024 * 1024
 _CHANGING_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _PUBLIC_HEADER = re.compile(
     r"accept(-.+)?|cache-control|connection|content-.+|cookie|expect|idempotency-key|if-.+|range|user-agent",
@@ -86,6 +88,30 @@ async def build_request(call: Call, inputs: HttpInputs, open_files: AsyncExitSta
         name, value = signature.header
         private_headers[name] = value
     return HttpRequest(method, url, headers, private_headers, body, signature)
+
+
+def body_holds_secret(call: Call) -> bool:
+    """Whether a secret is in what the call sends as its body; in files that it uploads, too.
+
+    Not in stored objects, which were looked through when they were stored.
+    """
+    values = {name: call.inputs[name] for name in ("body", "json", "form", "files") if call.inputs.get(name)}
+    if call.mask.contains_secret(msgspec.json.encode(values).decode()):
+        return True
+    uploads = call.inputs.get("files")
+    parts = uploads.values() if isinstance(uploads, dict) else ()
+    paths = [part.get("path") if isinstance(part, dict) else part for part in parts]
+    return any(_file_holds_secret(call.folder / path, call.mask) for path in paths if isinstance(path, str))
+
+
+def _file_holds_secret(path: Path, mask: TextMask) -> bool:
+    overlap = ""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        while text := file.read(_CHUNK):
+            if mask.contains_secret(overlap + text):
+                return True
+            overlap = text[-MARGIN:]
+    return False
 
 
 def wrap_file_references(call: Call) -> Call:

@@ -11,13 +11,20 @@ import msgspec
 
 from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed
-from noetl.ports.tool import Call
+from noetl.ports.tool import Call, TextMask
+from noetl.tools.host.bounded_text import MAX_EXCERPT, shorten_text
 from noetl.tools.host.input_rules import byte_count
 from noetl.tools.host.tool_attempt import as_outcome, error_outcome, inputs_of, refuse_faults
-from noetl.tools.http.failure import http_error, shorten_message
+from noetl.tools.http.failure import http_error
 from noetl.tools.http.kind import HttpInputs, HttpSpec, HttpTimeout, check
 from noetl.tools.http.pool import HttpConnections, TlsOption
-from noetl.tools.http.request import HttpRequest, build_request, parse_http_url, wrap_file_references
+from noetl.tools.http.request import (
+    HttpRequest,
+    body_holds_secret,
+    build_request,
+    parse_http_url,
+    wrap_file_references,
+)
 from noetl.tools.http.response import BodyContent, headers_of, is_packed, parse_retry_after
 from noetl.tools.http.response_body import body_content, store_body
 
@@ -58,13 +65,13 @@ class HttpTool:
             except aiohttp.ClientError as error:
                 if self._connections.closed:
                     return error_outcome("cancelled", "the worker is ending")
-                return failed(http_error(error, request.label))
+                return failed(http_error(error, request.label, call.mask))
             except TimeoutError:
                 message = f"{request.label}: no whole answer within {call.timeout:g} s"
                 return error_outcome("timeout", message, retryable=True)
         if response.content.warning:
             call.log(f"warning: {response.content.warning}")
-        return _outcome(request, response, ok=_succeeds(response.status, spec.success))
+        return _outcome(request, response, call.mask, ok=_succeeds(response.status, spec.success))
 
     async def _send(
         self,
@@ -86,7 +93,7 @@ class HttpTool:
             timeout=aiohttp.ClientTimeout(connect=limits.connect or None, sock_read=limits.read or None),
             ssl=tls,
             proxy=spec.proxy,
-            middlewares=_private_middlewares(request),
+            middlewares=_private_middlewares(call, request),
         )
         try:
             content = await self._content(call, response, spec)
@@ -109,8 +116,8 @@ class HttpTool:
             max_bytes = min(max_bytes, self._max_body)
         try:
             if ok and spec.save_as is not None:
-                return await store_body(response, call.objects, max_bytes=max_bytes, keep_empty=True)
-            return await body_content(response, call.objects, max_bytes=max_bytes, max_value=self._max_body)
+                return await store_body(response, call, max_bytes=max_bytes, keep_empty=True)
+            return await body_content(response, call, max_bytes=max_bytes, max_value=self._max_body)
         except ToolError as error:
             if ok:
                 raise
@@ -144,12 +151,13 @@ def _expects_file(call: Call, spec: HttpSpec) -> bool:
     return spec.save_as is not None or spec.max_size is not None or call.spec.get("result") is not None
 
 
-def _private_middlewares(request: HttpRequest) -> tuple[aiohttp.ClientMiddlewareType, ...]:
+def _private_middlewares(call: Call, request: HttpRequest) -> tuple[aiohttp.ClientMiddlewareType, ...]:
     """Adds the private headers to what goes to the host that was asked; a redirect to another gets none.
 
+    Nor does it get a body that holds a secret: ToolError of kind `credential`.
     By a middleware, which sees every request of a chain of redirects: headers would follow to any host.
     """
-    if not request.private_headers:
+    if not request.private_headers and request.body is None:
         return ()
 
     async def add_private(
@@ -157,6 +165,13 @@ def _private_middlewares(request: HttpRequest) -> tuple[aiohttp.ClientMiddleware
     ) -> aiohttp.ClientResponse:
         if request.may_tell(sent.url):
             sent.headers.update(request.private_headers)
+        # Where a redirect drops the body it goes on as a GET.
+        elif sent.method == request.method and await asyncio.to_thread(body_holds_secret, call):
+            message = (
+                f"{request.label}: it redirects to {sent.url.origin()}, and the body holds a secret,"
+                " which goes to the host alone that was asked: give the other as `url`"
+            )
+            raise ToolError("credential", message)
         return await send(sent)
 
     return (add_private,)
@@ -168,7 +183,7 @@ def _succeeds(status: int, success: list[int | str] | None) -> bool:
     return any(expected in (status, f"{status // 100}xx") for expected in success)
 
 
-def _outcome(request: HttpRequest, response: _Response, *, ok: bool) -> Outcome:
+def _outcome(request: HttpRequest, response: _Response, mask: TextMask, *, ok: bool) -> Outcome:
     """The outcome of a response. One that is no success has its result, too: policies may want the body."""
     headers: dict[str, Json] = dict(response.headers)
     result: dict[str, Json] = {
@@ -182,19 +197,19 @@ def _outcome(request: HttpRequest, response: _Response, *, ok: bool) -> Outcome:
     return Outcome(
         status="ok" if ok else "error",
         result=result,
-        error=None if ok else _status_error(request, response),
+        error=None if ok else _status_error(request, response, mask),
         meta={"warning": response.content.warning} if response.content.warning else {},
         helpers={"http": {"status": response.status, "headers": headers}},
     )
 
 
-def _status_error(request: HttpRequest, response: _Response) -> ErrorInfo:
+def _status_error(request: HttpRequest, response: _Response, mask: TextMask) -> ErrorInfo:
     body = response.content.data
     excerpt = body if isinstance(body, str) else msgspec.json.encode(body).decode() if body else ""
     message = " ".join(f"{request.label}: {response.status} {response.reason}".split())
     return ErrorInfo(
         kind="http_status",
-        message=f"{message}: {shorten_message(excerpt)}" if excerpt else message,
+        message=f"{message}: {shorten_text(excerpt, MAX_EXCERPT, mask)}" if excerpt else message,
         retryable=response.status in _RETRYABLE_STATUSES or response.status >= 500,
         retry_after=parse_retry_after(response.headers.get("retry-after"), datetime.now(UTC)),
         details={"status": response.status},

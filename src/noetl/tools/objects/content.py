@@ -27,6 +27,8 @@ from noetl.model.reference import (
 )
 from noetl.model.table_reader import table_rows
 from noetl.ports.results import ExecutionObjects
+from noetl.ports.tool import TextMask
+from noetl.tools.host.bounded_text import MARGIN, text_preview
 from noetl.tools.host.input_rules import Format
 from noetl.tools.objects.table_conversion import convert_table, read_parquet, write_parquet
 
@@ -160,13 +162,12 @@ def read_content(path: Path, file_format: Format, target: Path) -> Json | int:
         raise ToolError("input", f"it is not {file_format}: {error}") from None
 
 
-def file_preview(path: Path, media_type: str) -> str:
+def file_preview(path: Path, media_type: str, mask: TextMask) -> str:
     """A readable beginning of a file, if it is text."""
     if not media_type.endswith("charset=utf-8"):
         return ""
     with path.open("rb") as file:
-        text = file.read(PREVIEW_BYTES).decode(errors="ignore")
-        return f"{text}…" if file.read(1) else text
+        return text_preview(file.read(PREVIEW_BYTES + MARGIN), PREVIEW_BYTES, mask)
 
 
 def _csv_rows(file: TextIOWrapper) -> Iterator[dict[str, Json]]:

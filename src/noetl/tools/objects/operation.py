@@ -59,7 +59,7 @@ def _describe_os_error(error: OSError) -> str:
 
 async def store_file(call: Call, path: Path, media_type: str, **attributes: Json) -> StoredReference:
     """A file as an object of the execution; it is gone afterwards if it was a draft."""
-    preview = await asyncio.to_thread(file_preview, path, media_type)
+    preview = await asyncio.to_thread(file_preview, path, media_type, call.mask)
     async with call.objects.draft() as draft:
         path.rename(draft.path)
         return await draft.keep(media_type, preview=preview, **attributes)

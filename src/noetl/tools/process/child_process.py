@@ -4,7 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -98,13 +98,15 @@ class WarmChild:
     def alive(self) -> bool:
         return not self._exited.is_set()
 
-    async def ask(self, frame: bytes, log: Callable[[str], None], limits: ChildLimits) -> CodeAnswer:
+    async def ask(self, frame: bytes, lines: LogLines, limits: ChildLimits) -> CodeAnswer:
         """Sends a request and waits for its answer. ChildExited or LimitExceeded if none comes.
+
+        `lines` takes what is printed meanwhile.
 
         After either, or if the waiting is cut short, the child must be killed.
         """
         self.task_count += 1
-        self._lines, self._limits = LogLines(log), limits
+        self._lines, self._limits = lines, limits
         answer: asyncio.Future[CodeAnswer] = self._loop.create_future()
         self._answer = answer
         weighing = self._loop.create_task(self._weigh(limits.memory)) if limits.memory else None

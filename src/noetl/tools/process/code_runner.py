@@ -14,14 +14,15 @@ from noetl.tools.host.result_limits import inline_limit
 from noetl.tools.process.child_pool import ChildPool
 from noetl.tools.process.child_process import ChildExited, ChildLimits, Isolation, LimitExceeded, WarmChild
 from noetl.tools.process.file_exchange import run_with_files
+from noetl.tools.process.log_lines import LogLines
 
 MAX_RESULT = 64 * 1024 * 1024
 """Bytes of one result on its way to the worker."""
 MAX_OUTPUT = 16 * 1024 * 1024
 """Bytes that one task may print."""
 
-_ENVELOPE = 65_536
-"""Bytes of an answer beside its result."""
+_ENVELOPE = 4 * 1024 * 1024
+"""Bytes of an answer beside its result: the texts of a failure are cut only when they are here."""
 
 
 class CodeRunner:
@@ -110,7 +111,7 @@ class CodeRunner:
         try:
             async with pool.lease() as lease:
                 try:
-                    answer = await lease.child.ask(frame, call.log, limits)
+                    answer = await lease.child.ask(frame, LogLines(call.log, call.mask), limits)
                 except ChildExited as exited:
                     lease.spent = True
                     lease.child.kill()

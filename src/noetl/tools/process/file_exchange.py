@@ -10,10 +10,10 @@ from typing import Any
 from msgspec import structs
 
 from noetl.guest.frame import CodeAnswer, CodeRequest, InputFile, TableForm, file_mark, replace_file_marks
-from noetl.kernel.references.reference_builder import value_preview
 from noetl.model.json import Json
 from noetl.model.reference import ARROW_MEDIA_TYPE, JSON_MEDIA_TYPE, StoredReference, may_hold_marker
 from noetl.ports.tool import Call
+from noetl.tools.host.bounded_text import text_preview
 from noetl.tools.host.read_reference import read_reference
 from noetl.tools.host.result_limits import preview_limit
 
@@ -79,7 +79,7 @@ async def _store_files(call: Call, answer: CodeAnswer, prefix: Path) -> Json:
     for number, file in enumerate(answer.result_files):
         async with call.objects.draft() as draft:
             await asyncio.to_thread(shutil.move, f"{prefix}-{number}", draft.path)
-            preview = value_preview(file.preview.encode(), preview_limit(call))
+            preview = text_preview(file.preview.encode(), preview_limit(call), call.mask)
             references.append(await draft.keep(file.media_type, preview=preview, **file.details))
     result: Json = replace_file_marks(answer.result, references)
     return result

@@ -14,6 +14,7 @@ from msgspec import structs
 from noetl.guest.frame import CodeAnswer, CodeRequest
 from noetl.guest.process_state import MODULE
 from noetl.guest.task import answer_request
+from noetl.ports.tool import Call
 from noetl.tools.host.input_rules import private_copy
 from noetl.tools.process.log_lines import LogLines
 
@@ -25,7 +26,7 @@ class InlineRunner:
         self._env_lock = asyncio.Lock()
         """Held by the one task that adds to the environment."""
 
-    async def run(self, request: CodeRequest, log: Callable[[str], None]) -> CodeAnswer:
+    async def run(self, request: CodeRequest, call: Call) -> CodeAnswer:
         """The answer to the request. If the waiting is cut short, the code goes on to its end unheard."""
         request = structs.replace(request, args=private_copy(request.args))
         loop = asyncio.get_running_loop()
@@ -34,7 +35,7 @@ class InlineRunner:
             await self._env_lock.acquire()
 
         def hand_over(line: str) -> None:
-            loop.call_soon_threadsafe(log, line)
+            loop.call_soon_threadsafe(call.log, line)
 
         def settle(answer: CodeAnswer) -> None:
             if request.env:
@@ -43,7 +44,7 @@ class InlineRunner:
                 pending.set_result(answer)
 
         def work() -> None:
-            lines = LogLines(hand_over)
+            lines = LogLines(hand_over, call.mask)
             module = ModuleType(MODULE)
             module.__dict__["print"] = _printer(lines)
             with suppress(RuntimeError):  # the loop may be closed by now, and nobody waits

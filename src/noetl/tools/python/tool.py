@@ -10,7 +10,8 @@ from noetl.guest.frame import CodeAnswer, CodeRequest, LibImport
 from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
 from noetl.ports.results import ResultError
-from noetl.ports.tool import Call
+from noetl.ports.tool import Call, TextMask
+from noetl.tools.host.bounded_text import MAX_MESSAGE, shorten_middle
 from noetl.tools.host.input_rules import byte_count, input_text
 from noetl.tools.host.tool_attempt import as_outcome, error_outcome, inputs_of
 from noetl.tools.process.code_runner import MAX_OUTPUT, MAX_RESULT, CodeRunner
@@ -18,6 +19,9 @@ from noetl.tools.process.file_exchange import run_with_files
 from noetl.tools.python.inline import InlineRunner
 from noetl.tools.python.kind import PythonInputs, PythonSpec, repeatable
 from noetl.tools.python.script import ScriptCode, ScriptLoader
+
+MAX_TRACEBACK = 32_768
+"""Characters of a traceback."""
 
 _KNOBS = tuple(PythonSpec.__annotations__)
 """What is its own in `spec`: the rest is checked and used by the worker."""
@@ -64,7 +68,7 @@ class PythonTool:
             async with asyncio.timeout(call.timeout):
                 source = await self._scripts.load_code(call, inputs)
                 request = await self._request(call, inputs, spec, source)
-                return _outcome(await self._answer(call, spec, request))
+                return _outcome(await self._answer(call, spec, request), call.mask)
         except TimeoutError:
             return error_outcome(
                 "timeout", f"the code was not done within {call.timeout:g} s", retryable=True
@@ -92,23 +96,23 @@ class PythonTool:
     async def _answer(self, call: Call, spec: PythonSpec, request: CodeRequest) -> CodeAnswer:
         tables = spec.tables or "rows"
         if spec.isolation == "inline":
-            return await run_with_files(call, request, tables, partial(self._inline.run, log=call.log))
+            return await run_with_files(call, request, tables, partial(self._inline.run, call=call))
         memory = byte_count(spec.memory) if spec.memory else None
         isolation = spec.isolation or "pool"
         return await self._children.run(call, request, tables=tables, isolation=isolation, memory=memory)
 
 
-def _outcome(answer: CodeAnswer) -> Outcome:
+def _outcome(answer: CodeAnswer, mask: TextMask) -> Outcome:
     failure = answer.failure
     if failure is None:
         return succeeded(answer.result)
-    error = ErrorInfo(kind=failure.kind, message=failure.message)
+    error = ErrorInfo(kind=failure.kind, message=shorten_middle(failure.message, MAX_MESSAGE, mask))
     if not failure.exception_type:
         return failed(error)
     py: dict[str, Json] = {
         "exception_type": failure.exception_type,
         "exception": failure.exception_type,  # as 003 calls it
-        "message": failure.text,
-        "traceback": failure.traceback,
+        "message": shorten_middle(failure.text, MAX_MESSAGE, mask),
+        "traceback": shorten_middle(failure.traceback, MAX_TRACEBACK, mask),
     }
     return failed(error, py=py)

@@ -12,6 +12,7 @@ from msgspec import structs
 from noetl.model.outcome import ErrorInfo, Outcome, ToolError, succeeded
 from noetl.ports.results import ExecutionObjects, ResultError
 from noetl.ports.tool import Call
+from noetl.tools.host.bounded_text import MAX_MESSAGE, shorten_middle
 from noetl.tools.host.tool_attempt import as_outcome, error_outcome
 from noetl.tools.process.code_runner import CodeRunner
 
@@ -92,8 +93,9 @@ class SimulatorChildren:
         except ResultError as error:
             return error_outcome("not_found", f"a stored value cannot be read or written: {error}")
         if (failure := answer.failure) is not None:
+            message = shorten_middle(failure.message, MAX_MESSAGE, call.mask)
             # An exception there is a fault of ours or of the provider's, for users wrote no code.
-            return error_outcome("tool" if failure.kind == "python" else failure.kind, failure.message)
+            return error_outcome("tool" if failure.kind == "python" else failure.kind, message)
         return succeeded(answer.result)
 
     async def close(self) -> None:

@@ -15,6 +15,7 @@ from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed, succeeded
 from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference, object_reference
 from noetl.ports.results import ResultMissing
 from noetl.ports.tool import Call
+from noetl.tools.host.bounded_text import readable_beginning
 from noetl.tools.host.tool_attempt import as_outcome, inputs_of
 from noetl.tools.quantum.jobs import JobFiles, JobState, QuantumJob, QuantumJobs, SimulatorChildren
 from noetl.tools.quantum.kind import NO_AUTH_FOR_SIMULATORS, SIMULATORS, QuantumInputs, backend_hint
@@ -188,7 +189,8 @@ def _describe_job(call: Call, inputs: QuantumInputs, backend: str) -> dict[str, 
 async def _store_description(call: Call, description: dict[str, Any]) -> StoredReference:
     async with call.objects.draft() as draft:
         draft.path.write_bytes(msgspec.json.encode(description, order="sorted"))
-        return await draft.keep(DESCRIPTION, preview=description["program"][:200])
+        preview = readable_beginning(description["program"].encode(), 200, call.mask)
+        return await draft.keep(DESCRIPTION, preview=preview)
 
 
 async def _read_description(call: Call, job_id: str) -> dict[str, Any]:

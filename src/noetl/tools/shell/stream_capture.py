@@ -9,6 +9,7 @@ from typing import NamedTuple
 from noetl.model.reference import StoredReference
 from noetl.ports.results import ObjectDraft
 from noetl.ports.tool import Call
+from noetl.tools.host.bounded_text import MARGIN, readable_beginning
 from noetl.tools.process.log_lines import LogLines
 
 MAX_TEXT = 1024 * 1024
@@ -35,7 +36,7 @@ class StreamCapture:
     def __init__(self, call: Call, stack: AsyncExitStack) -> None:
         self._call = call
         self._stack = stack
-        self._lines = LogLines(call.log)
+        self._lines = LogLines(call.log, call.mask)
         self._held = bytearray()
         self._preview = ""
         self._draft: ObjectDraft | None = None
@@ -66,19 +67,24 @@ class StreamCapture:
         await asyncio.to_thread(self._file.close)
         media_type = "text/plain; charset=utf-8" if self._is_text else "application/octet-stream"
         reference = await self._draft.keep(media_type, preview=self._preview)
+        text, tail = self._decode(self._held), self._decode(self._held[-TAIL:])
+        start = self._call.mask.end_of_secret(text, max(0, len(text) - len(tail)))
+        return CapturedStream(text[start:], reference)
+
+    def _decode(self, data: bytearray) -> str:
         # The cut may have fallen inside a character: bytes that only continue one are dropped.
-        tail = bytes(self._held).lstrip(bytes(range(0x80, 0xC0))) if self._is_text else self._held
-        return CapturedStream(tail.decode(errors="replace"), reference)
+        text = data.lstrip(bytes(range(0x80, 0xC0))) if self._is_text else data
+        return text.decode(errors="replace")
 
     async def _spill(self, new: int) -> None:
-        """Writes what is not in the file yet, and keeps only the tail."""
+        """Writes what is not in the file yet, and keeps the tail, with room for a secret across its cut."""
         data = bytes(self._held[-new:]) if self._file is not None else bytes(self._held)
         if self._file is None:
-            self._preview = bytes(self._held[:_PREVIEW]).decode(errors="replace")
+            self._preview = readable_beginning(bytes(self._held), _PREVIEW, self._call.mask)
             self._draft = await self._stack.enter_async_context(self._call.objects.draft())
             self._file = self._stack.enter_context(self._draft.path.open("xb"))
         await asyncio.to_thread(self._file.write, data)
-        del self._held[:-TAIL]
+        del self._held[: -(TAIL + MARGIN)]
 
     def _log(self, data: bytes) -> None:
         room = MAX_LOG - self._lines.total

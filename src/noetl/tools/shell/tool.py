@@ -12,7 +12,8 @@ import msgspec
 from noetl.model.json import Json
 from noetl.model.outcome import Outcome, succeeded
 from noetl.model.reference import StoredReference
-from noetl.ports.tool import Call
+from noetl.ports.tool import Call, TextMask
+from noetl.tools.host.bounded_text import MAX_EXCERPT, shorten_text
 from noetl.tools.host.input_rules import input_text
 from noetl.tools.host.tool_attempt import as_outcome, error_outcome, inputs_of, refuse_faults
 from noetl.tools.process.orphan_killer import OrphanKiller
@@ -69,7 +70,7 @@ class ShellTool:
                     raise
                 message = f"the command was not done within {call.timeout:g} s"
                 return error_outcome("timeout", message, retryable=True)
-        return _outcome(code, out, err)
+        return _outcome(code, out, err, call.mask)
 
     def _start(self, call: Call, inputs: ShellInputs, stdin: int) -> Program:
         command = inputs.command
@@ -140,7 +141,7 @@ async def _feed(program: Program, stdin_data: bytes) -> None:
         await write_all(pipe.fileno(), stdin_data)
 
 
-def _outcome(code: int, out: CapturedStream, err: CapturedStream) -> Outcome:
+def _outcome(code: int, out: CapturedStream, err: CapturedStream, mask: TextMask) -> Outcome:
     result: dict[str, Json] = {"exit_code": code, "stdout": out.text, "stderr": err.text}
     for name, printed in (("stdout_ref", out), ("stderr_ref", err)):
         if printed.reference is not None:
@@ -155,7 +156,7 @@ def _outcome(code: int, out: CapturedStream, err: CapturedStream) -> Outcome:
         message = f"the command was killed by {name}"
         # Nobody but the system or an operator sends these: another try may end well.
         foreign = -code in (signal.SIGKILL, signal.SIGTERM)
-    message = f"{message}: {last_line[:200]}" if last_line else message
+    message = f"{message}: {shorten_text(last_line, MAX_EXCERPT, mask)}" if last_line else message
     failed = error_outcome("process_exit", message, retryable=foreign, details=details)
     return msgspec.structs.replace(failed, result=result)
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from noetl.kernel.references.reference_builder import value_preview
 from noetl.model.json import Json
 from noetl.model.outcome import Outcome
 from noetl.model.reference import ARROW_MEDIA_TYPE, StoredReference, encode_value
 from noetl.ports.results import ObjectDraft
 from noetl.ports.tool import Call
+from noetl.tools.host.bounded_text import text_preview
 from noetl.tools.host.result_limits import preview_limit
 
 
@@ -53,7 +53,7 @@ async def store_table(
     call: Call, draft: ObjectDraft, columns: Sequence[str], row_count: int, first: list[dict[str, Json]]
 ) -> StoredReference:
     """Stores the Arrow stream that the draft's file holds; `first` are rows of it, for the preview."""
-    preview = value_preview(encode_value(first), preview_limit(call))
+    preview = text_preview(encode_value(first), preview_limit(call), call.mask)
     return await draft.keep(
         ARROW_MEDIA_TYPE, preview=preview, type="list", length=row_count, columns=list(columns)
     )

@@ -242,7 +242,7 @@ class Keychain:
             start = _common_prefix(message, original)
             end = _common_prefix(message[:start:-1], original[:start:-1])
             message = message[:start] + MASK + message[len(message) - end :]
-        return self.masker.mask_text(message)
+        return self.masker.mask_excerpt(message)
 
     def _undo_decoys(self, text: str) -> Any:
         """The text, or the secret, of which this was made with decoys in place of secrets."""
@@ -376,7 +376,7 @@ def _mask_error(error: ErrorInfo | None, masker: Masker) -> ErrorInfo | None:
     if error is None:
         return None
     return structs.replace(
-        error, message=masker.mask_text(error.message), details=masker.mask_for_display(error.details)
+        error, message=masker.mask_excerpt(error.message), details=masker.mask_for_display(error.details)
     )
 
 

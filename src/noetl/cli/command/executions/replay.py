@@ -12,6 +12,7 @@ from noetl.cli.report.state_json import marking_json, run_json, token_json
 from noetl.cli.store_access import with_store
 from noetl.engine.history.read import History, read_history
 from noetl.kernel.state.execution_state import ExecutionState
+from noetl.model.secret import printable_value
 from noetl.ports.store import Store
 from noetl.stores.home_folder import Home
 
@@ -53,7 +54,7 @@ def _document(history: History, state: ExecutionState, seq: int) -> dict[str, An
         "of": len(history.events),
         "workload": state.inputs.workload,
         "marking": marking_json(state),
-        "tokens": [token_json(state, token) for token in state.tokens.values()],
-        "runs": [run_json(run) for run in state.runs.values()],
+        "tokens": printable_value([token_json(state, token) for token in state.tokens.values()]),
+        "runs": printable_value([run_json(run) for run in state.runs.values()]),
         "signals": state.signals,
     }

@@ -17,6 +17,7 @@ from noetl.events.identifiers import run_id
 from noetl.home import result_store_of
 from noetl.kernel.references.resolve import resolve_references
 from noetl.model.reference import is_object_reference, is_table_reference
+from noetl.model.secret import hide_secrets
 from noetl.ports.store import Store
 from noetl.stores.home_folder import Home
 from noetl.stores.results.result_reader import read_result
@@ -46,7 +47,8 @@ def command(*, name: str, step: str | None, out: str | None, **store_flags: str 
                 write_pieces(out, read_pieces(path))
                 return execution_id, result, path.stat().st_size
         get = partial(read_result, results)
-        return execution_id, await resolve_references(result, get, largest_table=LARGEST_TABLE), None
+        resolved = await resolve_references(result, get, largest_table=LARGEST_TABLE)
+        return execution_id, hide_secrets(resolved), None
 
     execution_id, result, written = with_store(configuration, work)
     data = b""

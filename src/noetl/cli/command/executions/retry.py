@@ -4,10 +4,12 @@ from typing import Literal
 
 import click
 
-from noetl.cli import options
+from noetl.cli import console, options
 from noetl.cli.command.executions.send_command import control_execution
 from noetl.cli.current_user import current_user
+from noetl.cli.report.event_line import retried_text
 from noetl.engine.remote_control import RemoteControl
+from noetl.events.bodies import ExecutionRetried
 from noetl.kernel.net.commands import Retry
 
 
@@ -18,12 +20,14 @@ from noetl.kernel.net.commands import Retry
 def command(*, name: str, no_run: bool, run_as: options.RunOptions) -> int:
     """Go on with a failed execution at what failed.
 
-    What succeeded is kept; the failed task or iteration has all its attempts again.
+    What succeeded is kept; the failed task or iteration has all its attempts again. It says what runs again.
     """
     if no_run:
 
         async def record(control: RemoteControl, execution_id: str) -> Literal["done"]:
-            await control.apply_here(execution_id, Retry(current_user()))
+            for event in await control.apply_here(execution_id, Retry(current_user())):
+                if isinstance(event.body, ExecutionRetried):
+                    console.say(retried_text(event.body))
             return "done"
 
         return control_execution(run_as.configuration, name, "opened again", record)

@@ -19,11 +19,24 @@ from noetl.settings import Configuration
 from noetl.stores.home_folder import Home
 from noetl.stores.ownership import Owners
 
+Doubts = Callable[[Store, ExecutionRecord], Awaitable[list[str]]]
+"""What may be wrong with a command for this execution."""
 
-def send_command(configuration: Configuration, name: str, command: RemoteCommand, done_text: str) -> int:
+
+def send_command(
+    configuration: Configuration,
+    name: str,
+    command: RemoteCommand,
+    done_text: str,
+    doubts: Doubts | None = None,
+) -> int:
     """Has it recorded by whoever runs the execution, or here if nobody does. Raises CommandFailure."""
     return control_execution(
-        configuration, name, done_text, lambda control, execution_id: control.send(execution_id, command)
+        configuration,
+        name,
+        done_text,
+        lambda control, execution_id: control.send(execution_id, command),
+        doubts,
     )
 
 
@@ -32,15 +45,20 @@ def control_execution(
     name: str,
     done_text: str,
     work: Callable[[RemoteControl, str], Awaitable[Literal["done", "sent"]]],
+    doubts: Doubts | None = None,
 ) -> int:
     """Does something to an execution, and says what has become of it. Raises CommandFailure."""
+    warnings: list[str] = []
 
     async def apply(home: Home, store: Store) -> tuple[ExecutionRecord, str]:
-        execution_id = (await find_execution(store, name)).execution_id
+        execution = await find_execution(store, name)
+        execution_id = execution.execution_id
         playbooks = Playbooks(allow_kinds=configuration.settings.allow_kinds)
         control = RemoteControl(
             store, Owners(home.owners), result_store_of(configuration, home, store), playbooks
         )
+        if doubts is not None:
+            warnings.extend(await doubts(store, execution))
         answer = await work(control, execution_id)
         record = await store.execution(execution_id)
         assert record is not None  # noqa: S101 - `find_execution` found it
@@ -54,16 +72,25 @@ def control_execution(
         raise CommandFailure(
             "running", str(already_running), hint="one process at a time runs an execution"
         ) from None
-    _print_answer(configuration, record, answer, done_text)
+    _print_answer(configuration, record, answer, done_text, warnings)
     return 0
 
 
-def _print_answer(configuration: Configuration, record: ExecutionRecord, answer: str, done_text: str) -> None:
+def _print_answer(
+    configuration: Configuration, record: ExecutionRecord, answer: str, done_text: str, warnings: list[str]
+) -> None:
     if configuration.settings.output == "json":
         console.write_json(
-            {"execution_id": record.execution_id, "status": record.status, "recorded": answer == "done"}
+            {
+                "execution_id": record.execution_id,
+                "status": record.status,
+                "recorded": answer == "done",
+                "warnings": warnings,
+            }
         )
         return
+    for warning in warnings:
+        console.say(f"warning: {console.visible(warning)}")
     if answer == "sent":
         console.say(f"{record.execution_id}: sent to its owner, which has not read it yet")
         return

@@ -22,7 +22,7 @@ from noetl.engine.history.read import History, read_history
 from noetl.engine.summary import first_failure
 from noetl.engine.task_log import LogLine, TaskLog
 from noetl.kernel.explain.explainer import Explanation, explain
-from noetl.model.reference import unescape
+from noetl.model.secret import printable_value
 from noetl.ports.store import ExecutionQuery, ExecutionRecord, Store
 from noetl.settings import Configuration
 from noetl.stores.home_folder import Home
@@ -103,7 +103,9 @@ def _json(details: ExecutionDetails) -> dict[str, Any]:
 
 def _explanation_json(details: ExecutionDetails) -> dict[str, Any]:
     """The explanation; it knows tasks, and the document the line of what failed in them."""
-    explanation: dict[str, Any] = msgspec.to_builtins(details.explanation)
+    # Not by `to_builtins`, which leaves tuples: nobody looks for secrets in these.
+    document = msgspec.json.decode(msgspec.json.encode(details.explanation))
+    explanation: dict[str, Any] = printable_value(document)
     history, source = details.history, details.source
     error = first_failure(history.state)
     if error is None or "failure" not in explanation:
@@ -142,7 +144,10 @@ def _text_lines(details: ExecutionDetails, configuration: Configuration) -> list
     parts += section_lines("what happened", run_lines(details.explanation))
     parts += section_lines("discarded", discarded_lines(details.explanation))
     parts += section_lines("waiting", wait_lines(details.explanation))
-    for title, value in (("ctx", unescape(state.ctx.values)), ("result", unescape(state.result))):
+    for title, value in (
+        ("ctx", printable_value(state.ctx.values)),
+        ("result", printable_value(state.result)),
+    ):
         if value not in (None, {}):
             parts += [
                 "",

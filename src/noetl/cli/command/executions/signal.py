@@ -1,5 +1,7 @@
 """`noetl executions signal`."""
 
+from functools import partial
+
 import click
 
 from noetl.cli import options
@@ -7,8 +9,12 @@ from noetl.cli.arguments import parse_value
 from noetl.cli.command.executions.send_command import send_command
 from noetl.cli.command_failure import CommandFailure
 from noetl.cli.current_user import current_user
+from noetl.dsl.document.shape_check import did_you_mean
+from noetl.dsl.document.signals import signal_names
+from noetl.engine.history.read import read_plan
 from noetl.kernel.net.commands import Signal
 from noetl.model.normalisation import NotJson, normalise
+from noetl.ports.store import ExecutionRecord, Store
 
 
 @click.command("signal")
@@ -27,9 +33,21 @@ def command(*, name: str, signal: str, payload: str | None, **store_flags: str |
         value = True if payload is None else normalise(parse_value(payload))
     except NotJson as error:
         raise CommandFailure("argument", f"PAYLOAD: {error}") from None
+    configuration = options.read_configuration(**store_flags)
+    doubts = partial(_doubts, signal, configuration.settings.allow_kinds)
     return send_command(
-        options.read_configuration(**store_flags),
-        name,
-        Signal(signal, value, current_user()),
-        f"signal {signal} given",
+        configuration, name, Signal(signal, value, current_user()), f"signal {signal} given", doubts
     )
+
+
+async def _doubts(
+    signal: str, allow_kinds: tuple[str, ...], store: Store, execution: ExecutionRecord
+) -> list[str]:
+    """Whether anything in the playbook takes notice of the signal, and what is waited for instead."""
+    names = signal_names((await read_plan(store, execution, allow_kinds)).playbook)
+    if names is None or signal in names:
+        return []
+    others = f"only for {', '.join(f'`{name}`' for name in sorted(names))}" if names else "nor for any other"
+    warning = f"nothing in `{execution.path}` waits for the signal `{signal}`, {others}"
+    near = did_you_mean(signal, names)
+    return [f"{warning}; {near}" if near else warning]

@@ -157,7 +157,9 @@ def _start_request(typed: StartArguments) -> "StartRequest":
 def _print_plan(request: "StartRequest", configuration: Configuration) -> int:
     """Show what would run."""
     from noetl.cli.command.run.dry_run import plan_json, plan_text
+    from noetl.cli.problem_text import problems_json, problems_text
     from noetl.cli.timestamps import now_micros
+    from noetl.engine.catalog.request_keys import unread_keys
     from noetl.loader import examine, installed_kinds
 
     source = request.source
@@ -167,9 +169,13 @@ def _print_plan(request: "StartRequest", configuration: Configuration) -> int:
     if examined.playbook is None:
         raise invalid_playbook(examined.problems, source.text)
     kinds = installed_kinds().with_allowed(configuration.settings.allow_kinds)
+    unread = unread_keys(examined.playbook, source.text, request.workload)
     plan = plan_json(examined.playbook, request.workload, request.ctx, kinds, now_micros())
     if configuration.settings.output == "json":
-        console.write_json(plan)
+        console.write_json({**plan, "warnings": problems_json([*examined.problems, *unread])})
     else:
+        for problems, lines in ((examined.problems, source.text), (unread, "")):
+            if problems:
+                console.say(problems_text(problems, lines, paint=console.plain_paint))
         console.write_text(plan_text(plan))
     return 0

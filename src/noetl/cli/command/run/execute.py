@@ -7,7 +7,9 @@ import click
 
 from noetl.cli import console
 from noetl.cli.command.run.foreground import ExecutionRequest, ForegroundEnd, run_in_foreground
+from noetl.cli.command.run.load_warnings import LoadWarnings
 from noetl.cli.options import RunOptions
+from noetl.cli.problem_text import problems_json
 from noetl.cli.progress.display import progress_for
 from noetl.cli.report.execution_report import MOST_LINES, ExecutionReport, execution_json
 from noetl.cli.report.follow_up import FollowUp
@@ -27,13 +29,20 @@ def execute(request: ExecutionRequest, options: RunOptions) -> int:
         color=settings.color,
     )
     catalogs = [Path(folder) for folder in options.catalogs]
-    # Lines go between those of the progress; where that is silent they were still asked for.
+    as_json = settings.output == "json"
+    # Quiet shows no progress, but what nobody else tells.
+    say = progress.say if not options.quiet or as_json else console.say
+    warnings = LoadWarnings(say, request.workload)
+    # Lines of tasks go between those of the progress; where that is silent they were still asked for.
     print_line = console.say if options.quiet else progress.say
-    end = run_in_foreground(request, configuration, progress, catalogs, print_line if options.logs else None)
-    return _print_report(end, configuration, last_ts=progress.last_ts, quiet=options.quiet)
+    print_log = print_line if options.logs else None
+    end = run_in_foreground(request, configuration, progress, catalogs, warnings, print_log=print_log)
+    return _print_report(end, configuration, warnings, last_ts=progress.last_ts, quiet=options.quiet)
 
 
-def _print_report(end: ForegroundEnd, configuration: Configuration, *, last_ts: int, quiet: bool) -> int:
+def _print_report(
+    end: ForegroundEnd, configuration: Configuration, warnings: LoadWarnings, *, last_ts: int, quiet: bool
+) -> int:
     """The result on stdout, everything else on stderr. The exit code."""
     settings, state = configuration.settings, end.state
     follow_up = FollowUp(configuration)
@@ -42,7 +51,8 @@ def _print_report(end: ForegroundEnd, configuration: Configuration, *, last_ts: 
     report = ExecutionReport(state, follow_up, end.source, end.failed_attempts, last_ts, paint, log=end.log)
     as_json = settings.output == "json"
     if as_json:
-        console.write_json(execution_json(state, last_ts=last_ts))
+        document = execution_json(state, last_ts=last_ts)
+        console.write_json({**document, "warnings": problems_json(warnings.problems)})
     elif state.status == "completed":
         most = MOST_LINES if sys.stdout is not None and sys.stdout.isatty() else None
         console.write_text(report.result(most=most))

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Timer
 from typing import Any, Protocol
@@ -12,6 +12,8 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from noetl.api import dedicate_process, open_local
+from noetl.cli import console
+from noetl.cli.command.run.load_warnings import LoadWarnings
 from noetl.cli.command_failure import CommandFailure, invalid_playbook
 from noetl.cli.console import visible
 from noetl.cli.current_user import current_user
@@ -52,10 +54,13 @@ _ELSEWHERE = "--home or --store name another place; `noetl executions list` show
 
 
 class ExecutionRequest(Protocol):
-    """What is asked of the engine. `source` is the document that comes with it, if one does."""
+    """What is asked of the engine. `source` and `workload` are what comes with it."""
 
     @property
     def source(self) -> PlaybookSource | None: ...
+
+    @property
+    def workload(self) -> Mapping[str, Any]: ...
 
     async def begin(self, local: Local, store: Store) -> str:
         """The id of the execution that runs from here on. Raises NoetlError."""
@@ -89,6 +94,7 @@ class ResumeRequest(Struct, frozen=True):
 
     name: str
     source: None = None
+    workload: dict[str, Any] = {}
 
     async def begin(self, local: Local, store: Store) -> str:
         return await local.resume((await find_execution(store, self.name)).execution_id)
@@ -100,6 +106,7 @@ class RetryRequest(Struct, frozen=True):
     name: str
     by: str = ""
     source: None = None
+    workload: dict[str, Any] = {}
 
     async def begin(self, local: Local, store: Store) -> str:
         return await local.retry((await find_execution(store, self.name)).execution_id, by=self.by)
@@ -142,6 +149,8 @@ def run_in_foreground(
     configuration: Configuration,
     progress: Progress,
     catalogs: Sequence[Path],
+    warnings: LoadWarnings,
+    *,
     print_log: Callable[[str], None] | None = None,
 ) -> ForegroundEnd:
     """Runs until the end, or until it is interrupted. Raises CommandFailure.
@@ -152,7 +161,9 @@ def run_in_foreground(
     dedicate_process()
     try:
         with capture_prints():
-            return asyncio.run(_run(request, configuration, progress, catalogs, print_log))
+            return asyncio.run(
+                _run(request, configuration, progress, catalogs, warnings, print_log=print_log)
+            )
     except NoetlError as error:
         raise _failure_of(error, request) or error from None
     finally:
@@ -161,9 +172,11 @@ def run_in_foreground(
 
 def record_fork(request: ForkRequest, configuration: Configuration) -> str:
     """The copy alone, which nothing runs yet; its id. Raises CommandFailure."""
+    warnings = LoadWarnings(console.say, request.workload)
 
     async def record() -> str:
-        async with open_local(configuration) as (local, store):
+        playbooks = Playbooks(allow_kinds=configuration.settings.allow_kinds, on_read=warnings.observe)
+        async with open_local(configuration, playbooks=playbooks) as (local, store):
             return await request.begin(local, store, run=False)
 
     try:
@@ -177,11 +190,13 @@ async def _run(
     configuration: Configuration,
     progress: Progress,
     catalogs: Sequence[Path],
+    warnings: LoadWarnings,
+    *,
     print_log: Callable[[str], None] | None,
 ) -> ForegroundEnd:
     attempts = FailedAttempts()
     announcer = _Announcer(attempts, progress, print_log)
-    playbooks = Playbooks(catalogs, configuration.settings.allow_kinds)
+    playbooks = Playbooks(catalogs, configuration.settings.allow_kinds, on_read=warnings.observe)
     _check_before_home(request, configuration, playbooks)
     watch_log = announcer.watch_log if print_log is not None else None
     async with open_local(configuration, playbooks=playbooks, watch=announcer.watch, watch_log=watch_log) as (

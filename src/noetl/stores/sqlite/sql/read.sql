@@ -1,10 +1,23 @@
 -- Queries that only read. A line that ends with `-- if x` stands only when x is given.
 
 -- name: rows
-SELECT seq, ts, kind, v, body, enc
+-- From the end of the append before, to the end of the append that the last one wanted belongs to: only whole appends
+-- can be checked.
+SELECT seq, ts, kind, v, body, enc, checksum
 FROM event
-WHERE x = (SELECT x FROM execution WHERE id = ?) AND seq > ?
-ORDER BY seq LIMIT ?;
+WHERE x = (SELECT x FROM execution WHERE id = :execution_id)
+  AND seq >= coalesce(
+    (SELECT seq FROM event
+     WHERE x = (SELECT x FROM execution WHERE id = :execution_id) AND seq <= :after AND enc & 1
+     ORDER BY seq DESC LIMIT 1), 0)
+  AND seq <= coalesce(
+    (SELECT seq FROM event
+     WHERE x = (SELECT x FROM execution WHERE id = :execution_id) AND seq >= :until AND enc & 1
+     ORDER BY seq LIMIT 1), :newest)
+ORDER BY seq;
+
+-- name: unchecked_appends
+SELECT count(*) FROM event WHERE x <> 0 AND enc & 1 AND checksum IS NULL;
 
 -- name: feed
 SELECT pos, id, seq, ts, kind, v, body, enc
@@ -63,13 +76,13 @@ WHERE execution.id IN (SELECT value FROM json_each(?))
 ORDER BY inbox.id;
 
 -- name: snapshot
-SELECT seq, format, body
+SELECT seq, format, body, checksum
 FROM snapshot
 WHERE x = (SELECT x FROM execution WHERE id = ?) AND format = ? AND seq <= ?
-ORDER BY seq DESC LIMIT 1;
+ORDER BY seq DESC;
 
 -- name: playbook
-SELECT document FROM playbook WHERE hash = ?;
+SELECT document, checksum FROM playbook WHERE hash = ?;
 
 -- name: identity
 SELECT x, (SELECT max(seq) FROM event WHERE event.x = execution.x) FROM execution WHERE id = ?;

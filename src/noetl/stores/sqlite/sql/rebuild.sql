@@ -4,7 +4,16 @@
 SELECT id FROM execution ORDER BY x;
 
 -- name: events_of
-SELECT seq, ts, kind, v, body, enc FROM event WHERE x = ? ORDER BY seq;
+SELECT seq, ts, kind, v, body, enc, checksum FROM event WHERE x = ? ORDER BY seq;
+
+-- name: snapshots_of
+SELECT seq, format, body, checksum FROM snapshot WHERE x = ?;
+
+-- name: forget_snapshot
+DELETE FROM snapshot WHERE x = ? AND seq = ?;
+
+-- name: documents
+SELECT hash, document, checksum FROM playbook;
 
 -- name: timers_of
 SELECT key, due FROM timer WHERE x = ?;

@@ -8,6 +8,8 @@
 -- An append writes nothing but its events, unless it changes a fact: the fewer pages a commit touches, the
 -- sooner it is durable. So an execution's version and last change are read from its last event.
 --
+-- A checksum says that bytes are those that were written (`noetl.stores.checksums`); what older releases wrote has none.
+--
 -- Times are microseconds since 1970, UTC. An empty text and 0 stand for "none".
 -- A change here is also a new file in migrations/; a test proves that both lead to the same schema.
 
@@ -45,6 +47,7 @@ CREATE TABLE event (
   enc INTEGER NOT NULL,                -- 1 if it is the last event of its append, plus 2 times the encoding: 0
   v INTEGER NOT NULL,                  -- the format of the body
   body BLOB NOT NULL,
+  checksum INTEGER,                    -- of all events of its append, if it is the last one
   UNIQUE (x, seq)
 ) STRICT;
 
@@ -55,7 +58,8 @@ CREATE TABLE start (
 
 CREATE TABLE playbook (
   hash TEXT NOT NULL UNIQUE,
-  document BLOB NOT NULL
+  document BLOB NOT NULL,
+  checksum INTEGER
 ) STRICT;
 
 CREATE TABLE inbox (
@@ -71,6 +75,7 @@ CREATE TABLE snapshot (
   seq INTEGER NOT NULL,
   format INTEGER NOT NULL,
   body BLOB NOT NULL,
+  checksum INTEGER NOT NULL,
   UNIQUE (x, seq)
 ) STRICT;
 

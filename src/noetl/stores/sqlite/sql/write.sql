@@ -35,8 +35,8 @@ FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)) AS new
 WHERE x = new.column1;
 
 -- name: insert_events
-INSERT INTO event (x, seq, ts, kind, v, body, enc)
-SELECT * FROM (VALUES (?, ?, ?, ?, ?, ?, ?)) WHERE column1 IS NOT NULL;
+INSERT INTO event (x, seq, ts, kind, v, body, enc, checksum)
+SELECT * FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?)) WHERE column1 IS NOT NULL;
 
 -- name: insert_starts
 INSERT INTO start (key, x)
@@ -66,7 +66,7 @@ INSERT INTO inbox (x, body) SELECT x, ? FROM execution WHERE id = ? RETURNING id
 DELETE FROM inbox WHERE id IN (SELECT value FROM json_each(?));
 
 -- name: put_snapshot
-INSERT OR REPLACE INTO snapshot (x, seq, format, body) VALUES (?, ?, ?, ?);
+INSERT OR REPLACE INTO snapshot (x, seq, format, body, checksum) VALUES (?, ?, ?, ?, ?);
 
 -- name: thin_snapshots
 DELETE FROM snapshot WHERE x = ?1 AND seq NOT IN (
@@ -74,7 +74,7 @@ DELETE FROM snapshot WHERE x = ?1 AND seq NOT IN (
 );
 
 -- name: put_playbook
-INSERT OR IGNORE INTO playbook (hash, document) VALUES (?, ?);
+INSERT OR IGNORE INTO playbook (hash, document, checksum) VALUES (?, ?, ?);
 
 -- name: last_position
 SELECT coalesce(max(pos), 0) FROM event;
