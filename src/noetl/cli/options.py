@@ -74,6 +74,27 @@ allow_kind = click.option(
     metavar="NAME",
     help="Accept tasks of this kind although no tool here knows it. May be repeated.",
 )
+
+
+def _load_tools(ctx: click.Context, _param: click.Parameter, files: tuple[str, ...]) -> None:
+    """Makes the tools known before the command looks at anything."""
+    if not files or ctx.resilient_parsing:  # completion runs nobody's code
+        return
+    from noetl.cli.tool_files import load_tool_file
+
+    for name in files:
+        load_tool_file(name)
+
+
+tools = click.option(
+    "--tools",
+    multiple=True,
+    type=FileName(),
+    metavar="FILE.py",
+    expose_value=False,
+    callback=_load_tools,
+    help="Know the tools that this Python file declares, too. May be repeated.",
+)
 file = click.argument("file", type=FileName())
 out = click.option(
     "-f",
@@ -96,6 +117,7 @@ store = click.option(
     help="The store, for example sqlite:///runs.db.  [default: the one in HOME]",
 )
 quiet = click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+logs = click.option("--logs", is_flag=True, help="Show what tasks print, as they do, on standard error.")
 verbose = click.option("-v", "--verbose", is_flag=True, help="Show every task and every decision.")
 catalogs = click.option(
     "--catalog",
@@ -154,10 +176,11 @@ class RunOptions(Struct, frozen=True):
     verbose: bool
     max_result: int
     """Bytes of a result that JSON has whole."""
+    logs: bool
 
 
 def run_options(function: Callable[..., int]) -> Callable[..., Any]:
-    """For verbs that run: `--catalog`, `--slots`, `--max-result`, `-q`, `-v`, `store_options`: `run_as`."""
+    """For verbs that run here: `store_options`, and what says how; all but `--tools` come as `run_as`."""
 
     @wraps(function)
     def with_run_options(
@@ -167,10 +190,12 @@ def run_options(function: Callable[..., int]) -> Callable[..., Any]:
         quiet: bool,
         verbose: bool,
         max_result: int,
+        logs: bool,
         **arguments: Any,
     ) -> int:
         flags = {name: arguments.pop(name) for name in ("home", "store", "output")}
-        run_as = RunOptions(read_settings({**flags, "slots": slots}), catalogs, quiet, verbose, max_result)
+        configuration = read_settings({**flags, "slots": slots})
+        run_as = RunOptions(configuration, catalogs, quiet, verbose, max_result, logs)
         return function(run_as=run_as, **arguments)
 
-    return catalogs(slots(max_result(quiet(verbose(store_options(with_run_options))))))
+    return tools(catalogs(slots(max_result(logs(quiet(verbose(store_options(with_run_options))))))))

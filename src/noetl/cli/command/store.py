@@ -21,6 +21,7 @@ def store() -> None:
 @click.option(
     "--rebuild", is_flag=True, help="First make everything again that follows from the events alone."
 )
+@options.tools
 @options.store_options
 def check(*, rebuild: bool, **store_flags: str | None) -> int:
     """Check the store, and fold every execution in it again.

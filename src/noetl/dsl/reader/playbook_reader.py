@@ -45,6 +45,7 @@ def read_playbook(root: Mapping, file: str, text: str, kinds: Kinds) -> Iterator
 
 
 def _read_playbook(context: ReaderContext, root: Mapping) -> Playbook | None:
+    context.root = root
     shaped = context.shape_checker.check_struct(root, RootShape, "a playbook")
     if shaped is None:
         return None

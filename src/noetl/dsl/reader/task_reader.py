@@ -3,7 +3,7 @@
 from collections.abc import Mapping as AbstractMapping
 from typing import NamedTuple
 
-from noetl.dsl.document.context import ExpressionRole, PlaybookPart
+from noetl.dsl.document.context import ExpressionRole, PlaybookPart, TaskNodes
 from noetl.dsl.document.kinds import READABLE, Kind
 from noetl.dsl.document.playbook import Policy, Task
 from noetl.dsl.document.selection import Selection
@@ -82,6 +82,7 @@ def read_task(
     tool = _respell(context, tool, kind)
     shaped = _check_task(context, tool, kind, task.label)
     spec = _merge_spec(context, shaped, kind, enclosing.outer, definition_spec)
+    context.task_nodes[part.step, part.task] = TaskNodes(shaped, spec)
     policy_node = _policy_node(spec)
     _check_selections(context, spec)
     inputs = {**read_inputs(context, shaped, kind, part), **read_labels(context, tool, kind, pipeline)}
@@ -169,7 +170,7 @@ def find_kind(context: ReaderContext, node: Node) -> Kind | None:
     if kind is None and name and name not in context.kinds.allowed:
         hint = (
             did_you_mean(name, context.kinds.names)
-            or "`--allow-kind` accepts a kind that is not installed here"
+            or "`--tools` knows those of a file, `--allow-kind` accepts one that is not installed here"
         )
         context.report("unknown-kind", node, f"there is no tool kind `{name}`", hint)
     return kind

@@ -21,6 +21,7 @@ from noetl.stores.home_folder import Home
 
 @click.command("watch")
 @options.execution
+@options.tools
 @options.quiet
 @options.verbose
 @options.store_options

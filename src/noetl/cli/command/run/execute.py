@@ -33,7 +33,10 @@ def execute(request: ExecutionRequest, options: RunOptions) -> int:
     # Quiet shows no progress, but what nobody else tells.
     say = progress.say if not options.quiet or as_json else console.say
     warnings = LoadWarnings(say, request.workload)
-    end = run_in_foreground(request, options, progress, warnings)
+    # Lines of tasks go between those of the progress; where that is silent they were still asked for.
+    print_line = console.say if options.quiet else progress.say
+    print_log = print_line if options.logs else None
+    end = run_in_foreground(request, options, progress, warnings, print_log=print_log)
     resume = FollowUp(configuration).resume_command(end.state.execution_id)
     return print_report(
         end,
@@ -63,7 +66,14 @@ def print_report(
     on_terminal = sys.stderr is not None and sys.stderr.isatty()
     paint = console.color_paint if settings.color and on_terminal else console.plain_paint
     report = ExecutionReport(
-        state, follow_up, end.source, end.failed_attempts, last_ts, paint, children=end.children
+        state,
+        follow_up,
+        end.source,
+        end.failed_attempts,
+        last_ts,
+        paint,
+        children=end.children,
+        log=end.log,
     )
     as_json = settings.output == "json"
     if as_json:
