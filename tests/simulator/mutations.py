@@ -133,8 +133,8 @@ MUTATIONS = [
     Mutation(
         "the last branch to end gives the result",
         K + "state.fold:_end_branch",
-        "run.step.number >= state.ending",
-        "True",
+        "run.step.number >= state.ending:",
+        "True:",
     ),
     Mutation(
         "contributions are written as they come",
@@ -220,8 +220,8 @@ MUTATIONS = [
     Mutation(
         "a snapshot is one event early",
         S + "reader:read_snapshot",
-        "Snapshot(*row)",
-        "Snapshot(row[0] + 1, *row[1:])",
+        "return Snapshot(seq,",
+        "return Snapshot(seq + 1,",
     ),
     Mutation(
         "a snapshot forgets the order of queues",
@@ -244,8 +244,8 @@ MUTATIONS = [
     Mutation(
         "the end of an append is not marked",
         S + "batch:AppendBatch._judge",
-        "row.body, row.last)",
-        "row.body, False)",
+        "body, last, checksum)",
+        "body, False, checksum)",
     ),
     Mutation(
         "timers stay in the store",
