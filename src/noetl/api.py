@@ -83,11 +83,14 @@ async def arun(
             idempotency_key=idempotency_key,
             timeout=timeout,
         )
-        state = await local.wait_for_end(execution_id)
-        result, ctx = await local.resolve(state.result), await local.resolve(state.ctx.values)
-        return structs.replace(
-            execution_of(state), result=hide_secrets(result), ctx=hide_secrets(ctx), warnings=warnings
-        )
+        return structs.replace(await ended_execution(local, execution_id), warnings=warnings)
+
+
+async def ended_execution(local: Local, execution_id: str) -> Execution:
+    """Waits for the end of an execution that runs here; all of it, however large. Raises ResultError."""
+    state = await local.wait_for_end(execution_id)
+    result, ctx = await local.resolve(state.result), await local.resolve(state.ctx.values)
+    return structs.replace(execution_of(state), result=hide_secrets(result), ctx=hide_secrets(ctx))
 
 
 def run(source: TextOrPath, workload: Mapping[str, Any] | None = None, **options: Any) -> Execution:
@@ -96,10 +99,11 @@ def run(source: TextOrPath, workload: Mapping[str, Any] | None = None, **options
     It works where an event loop runs already, as in a notebook: the execution has a thread of its own, which
     ends if the caller is interrupted.
     """
-    return _in_own_loop(arun(source, workload, **options))
+    return in_own_loop(arun(source, workload, **options))
 
 
-def _in_own_loop(work: Coroutine[Any, Any, T]) -> T:
+def in_own_loop(work: Coroutine[Any, Any, T]) -> T:
+    """What the work gives, also where an event loop runs already."""
     # Not inside of `except`: the tracebacks of all that fails in there would begin with this error.
     if not _loop_is_running():
         return asyncio.run(work)

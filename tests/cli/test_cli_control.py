@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import COMMAND, environment, run
+from tests.playbooks import document_of
 
 HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: it, path: test/it}\n"
 GATE = HEADER + (
@@ -118,6 +120,86 @@ def test_another_process_pauses_resumes_and_cancels(folder: Path) -> None:
     ]
 
 
+def test_what_is_so_already_is_refused(folder: Path) -> None:
+    gate = Gate(folder)
+    for name, again, message in (
+        ("resume", False, "the execution is running, and was not paused"),
+        ("pause", True, "the execution is paused already"),
+        ("resume", True, "the execution is running, and was not paused"),
+    ):
+        if again:
+            verb(folder, name, "latest")
+        ran = run("executions", name, "latest", "-o", "json", cwd=folder)
+        assert (ran.code, ran.json["error"]["code"]) == (2, "refused")
+        assert message in ran.json["error"]["message"]
+    gate.kill()
+    verb(folder, "pause", gate.execution_id)
+    ran = run("executions", "pause", gate.execution_id, cwd=folder)
+    assert (ran.code, "the execution is paused already" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("playbook", "status", "hint"),
+    [("meeting", "failed", "executions retry"), ("fine", "completed", "executions show")],
+)
+def test_what_has_ended_is_not_resumed(folder: Path, playbook: str, status: str, hint: str) -> None:
+    (folder / "fine.yaml").write_text(HEADER + "workflow: [{step: start, tool: {kind: noop}}]\n")
+    run("run", f"{playbook}.yaml", cwd=folder)
+    for words in ([], ["--no-run"]):
+        ran = run("executions", "resume", "latest", *words, "-o", "json", cwd=folder)
+        assert (ran.code, ran.json["error"]["code"]) == (2, "refused")
+        assert f"the execution is {status}" in ran.json["error"]["message"]
+    assert hint in run("executions", "resume", "latest", cwd=folder).err
+    # To run it to its end is what `run --resume` promises, whoever did that.
+    assert run("run", "--resume", "latest", "-o", "json", cwd=folder).json["status"] == status
+
+
+def test_one_that_has_ended_is_resumed_for_the_children_that_have_not(folder: Path) -> None:
+    (folder / "gate.yaml").write_text(HEADER + (
+        "workflow: [{step: start, tool: {kind: playbook, path: test/child, spec: {wait: false}}}]\n"
+    ))  # fmt: skip
+    (folder / "child.yaml").write_text(GATE.replace("test/it", "test/child"))
+    gate = Gate(folder)
+    gate.kill()
+    assert verb(folder, "show", gate.execution_id)["status"] == "completed"
+    child = verb(folder, "list", "--path", "test/child")["executions"][0]["execution_id"]
+    verb(folder, "signal", child, "go")
+    ran = run("executions", "resume", gate.execution_id, "-q", "-o", "json", cwd=folder)
+    assert (ran.code, ran.json["status"]) == (0, "completed")
+    assert verb(folder, "show", child)["status"] == "completed"
+    assert run("executions", "resume", gate.execution_id, cwd=folder).code == 2
+
+
+@pytest.mark.parametrize("words", [[], ["-v"], ["-q"], ["-o", "json"]])
+@pytest.mark.parametrize(("code", "last"), [(0, "result = {'sum': 3}"), (1, "raise ValueError('oh')")])
+def test_watching_shows_what_running_shows(folder: Path, words: list[str], code: int, last: str) -> None:
+    inner = "workflow: [{step: start, tool: {kind: python, code: 'result = 1'}}]\n"
+    (folder / "inner.yaml").write_text(HEADER.replace("test/it", "test/inner") + inner)
+    outer = (
+        "workflow:\n"
+        "- step: start\n"
+        "  tool: {name: call, kind: playbook, path: test/inner}\n"
+        "  next: {arcs: [{step: last, when: \"{{ event.name == 'step.done' }}\"}]}\n"
+        f'- step: last\n  tool: {{name: code, kind: python, code: "{last}"}}\n'
+    )
+    (folder / "outer.yaml").write_text(HEADER + outer)
+    ran = run("run", "outer.yaml", *words, cwd=folder)
+    root = verb(folder, "list", "--path", "test/it")["executions"][0]["execution_id"]
+    watched = run("executions", "watch", root, *words, cwd=folder)
+    assert (watched.code, ran.code) == (code, code)
+    if words == ["-o", "json"]:
+        assert watched.json == ran.json
+        return
+    assert watched.out == ran.out
+    # What began and ended before it was looked at is one line, and children come after what called them.
+    lines = {text for text in ran.err.splitlines() if not text.startswith("execution ")}
+    begun = {text for text in lines if re.search(r"step \S+$", text)}
+    watched_lines = watched.err.splitlines()
+    assert lines - begun <= set(watched_lines) <= lines
+    assert watched_lines[-1:] == ran.err.splitlines()[-1:]
+    assert words == ["-q"] or any("test/inner" in text for text in watched_lines)
+
+
 def test_what_a_killed_process_left_can_be_steered_and_resumed(folder: Path) -> None:
     gate = Gate(folder)
     gate.kill()
@@ -146,6 +228,68 @@ def test_a_failed_one_is_retried_where_it_failed(folder: Path) -> None:
     assert mended.json["steps"]["start"]["runs"] == 1
     again = run("executions", "retry", "latest", cwd=folder)
     assert (again.code, "only a failed execution" in again.err) == (2, True)
+
+
+REPAIRED = """\
+- step: start
+  tool: {name: a, kind: python, code: "result = 1"}
+  next: {arcs: [{step: work, when: "{{ event.name == 'step.done' }}"}]}
+- step: work
+  tool: {name: b, kind: python, code: "result = %s"}
+"""
+
+
+def test_a_failed_one_goes_on_with_a_repaired_playbook(folder: Path) -> None:
+    (folder / "p.yaml").write_text(document_of(REPAIRED % "nothing"))
+    failed = run("run", "p.yaml", cwd=folder)
+    hint = next(line for line in failed.err.splitlines() if "--playbook" in line)
+    words = hint.partition("noetl ")[2].partition("  ")[0].split()
+    assert words[-2:] == ["--playbook", "p.yaml"]
+    (folder / "p.yaml").write_text(document_of(REPAIRED % "5").replace("result = 1", "result = 2"))
+    refused = run(*words, "-o", "json", cwd=folder)
+    assert refused.code == 2
+    assert refused.json["error"]["code"] == "refused"
+    assert "p.yaml: step `start`, which has ended, is changed" in refused.json["error"]["message"]
+    assert "fork" in refused.json["error"]["hint"]
+    refused = run(*words, "--no-run", cwd=folder)
+    assert (refused.code, "step `start`, which has ended" in refused.err) == (2, True)
+    (folder / "p.yaml").write_text(document_of(REPAIRED % "5"))
+    done = run(*words, "-o", "json", cwd=folder)
+    assert (done.code, done.json["result"]) == (0, 5)
+    assert verb(folder, "verify", "latest")["ok"]
+    assert verb(folder, "show", "latest")["file"] == str(folder / "p.yaml")
+    events = run("executions", "events", "latest", cwd=folder).out
+    assert f"with {folder / 'p.yaml'}" in events
+
+
+def test_a_repaired_playbook_can_be_recorded_first(folder: Path) -> None:
+    (folder / "p.yaml").write_text(document_of(REPAIRED % "nothing"))
+    assert run("run", "p.yaml", "-q", cwd=folder).code == 1
+    text = document_of(REPAIRED % "5")
+    recorded = run("executions", "retry", "latest", "--no-run", "--playbook", "-", cwd=folder, stdin=text)
+    assert (recorded.code, "opened again; it is running" in recorded.err) == (0, True)
+    assert run("run", "--resume", "latest", "-q", cwd=folder).out == "5\n"
+
+
+def test_a_repaired_playbook_that_is_invalid_or_missing_changes_nothing(folder: Path) -> None:
+    (folder / "p.yaml").write_text(document_of(REPAIRED % "nothing"))
+    assert run("run", "p.yaml", "-q", cwd=folder).code == 1
+    (folder / "q.yaml").write_text(document_of(REPAIRED % "5").replace("kind: python", "kind: pyhton"))
+    for more in ((), ("--no-run",)):
+        wrong = run("executions", "retry", "latest", "--playbook", "q.yaml", *more, cwd=folder)
+        assert (wrong.code, "did you mean `python`?" in wrong.err) == (2, True)
+        missing = run("executions", "retry", "latest", "--playbook", "none.yaml", *more, cwd=folder)
+        assert (missing.code, "none.yaml" in missing.err) == (2, True)
+    usage = run("executions", "retry", "latest", "--dialect", "draft", cwd=folder)
+    assert (usage.code, "--playbook" in usage.err) == (2, True)
+    assert verb(folder, "show", "latest")["status"] == "failed"
+
+
+def test_a_retry_in_a_folder_without_executions_makes_none(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(document_of(REPAIRED % "5"))
+    unknown = run("executions", "retry", "latest", "--playbook", "p.yaml", cwd=tmp_path)
+    assert (unknown.code, "there are no executions" in unknown.err) == (2, True)
+    assert not (tmp_path / ".noetl").exists()
 
 
 def test_a_join_waits_for_the_retry_of_a_branch_that_failed(folder: Path) -> None:
@@ -183,6 +327,7 @@ def test_a_fork_goes_on_by_itself_from_any_event(folder: Path) -> None:
         "executions", "fork", "latest", "--at", str(at), "--ctx", '{"n": 7}', "-o", "json", cwd=folder
     )
     assert (forked.code, forked.json["result"], original["result"]) == (0, "n is 7", "n is 0")
+    assert (forked.json["forked_from"], original["forked_from"]) == (original["execution_id"], None)
     assert verb(folder, "verify", "latest")["ok"]
     too_far = run("executions", "fork", original["execution_id"], "--at", "9999", cwd=folder)
     assert (too_far.code, "has no event 9999" in too_far.err) == (2, True)

@@ -94,7 +94,7 @@ def test_the_log_of_a_loop_says_which_iteration_wrote_a_line(tmp_path: Path) -> 
     )
     assert run("run", "p.yaml", cwd=tmp_path).code == 0
     output = run("executions", "logs", "latest", cwd=tmp_path).out
-    assert [line.split()[1:] for line in output.splitlines()] == [
+    assert [line.split()[2:] for line in output.splitlines()] == [
         ["start/say[0]", "a"],
         ["start/say[1]", "b"],
         ["end/say", "end"],

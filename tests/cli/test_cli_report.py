@@ -1,5 +1,7 @@
 """How the end of an execution is told."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -49,6 +51,7 @@ def test_the_json_of_a_completed_execution() -> None:
         "discarded": [],
         "waiting": [],
         "steps": {"start": {"status": "completed", "runs": 1}, "end": {"status": "completed", "runs": 1}},
+        "forked_from": None,
         "warnings": [],
     }
 
@@ -68,7 +71,10 @@ def test_the_error_is_that_of_the_first_unhandled_failure() -> None:
 
 
 def test_an_error_outside_of_steps_has_no_place() -> None:
-    driver = drive("executor: {spec: {output: '{{ ctx.none.x }}'}}\nworkflow:\n" + step("tool: {kind: noop}"))
+    driver = drive(
+        "executor: {kind: local, spec: {output: '{{ ctx.none.x }}'}}\nworkflow:\n"
+        + step("tool: {kind: noop}")
+    )
     error = execution_json(driver.state)["error"]
     assert (error["step"], error["task"], error["attempt"], error["kind"]) == (None, None, None, "expression")
     assert report_of(driver, "").ending().splitlines()[1] == "  expression"
@@ -157,9 +163,49 @@ def test_a_failure_is_told_with_all_that_helps() -> None:
         '      File "<code>", line 1',
         "    ValueError: no␛[2J",
         "",
-        f"  noetl executions retry {EXECUTION}  goes on from what failed",
-        f"  noetl executions show {EXECUTION}   what happened",
+        f"  noetl executions retry {EXECUTION} --playbook FILE  goes on from what failed, with the playbook repaired",
+        f"  noetl executions show {EXECUTION}                   what happened",
     ]
+
+
+FAILURES = {
+    "an exception in code": ("python", {"py": {"exception_type": "ValueError"}}, False, True),
+    "an exception of a name that only looks built in": (
+        "python",
+        {"py": {"exception_type": "print"}},
+        False,
+        True,
+    ),
+    "a missing file": ("python", {"py": {"exception_type": "FileNotFoundError"}}, False, False),
+    "an undefined name": ("expression", {}, False, True),
+    "a wrong input": ("input", {}, False, True),
+    "an input that may pass": ("input", {}, True, False),
+    "a status of a server": ("http_status", {}, False, False),
+    "a connection": ("connection", {}, True, False),
+    "an exit code": ("process_exit", {}, False, False),
+}
+
+
+@pytest.mark.parametrize("loop", [False, True], ids=["step", "loop"])
+@pytest.mark.parametrize(("kind", "helpers", "retryable", "repair"), FAILURES.values(), ids=FAILURES)
+def test_what_is_recommended_after_a_failure_can_help(
+    kind: Any, helpers: dict[str, Any], retryable: bool, repair: bool, loop: bool
+) -> None:
+    text = (
+        step(
+            """
+        loop: {in: [a], iterator: item}
+        tool: {name: fetch, kind: tool}
+        """
+        )
+        if loop
+        else FAILING
+    )
+    failure = Outcome(
+        status="error", error=ErrorInfo(kind=kind, message="no", retryable=retryable), helpers=helpers
+    )
+    ending = report_of(drive(text, {"fetch": failure}, workload={"id": 7}), text).ending()
+    assert f"retry {EXECUTION} --playbook FILE" in ending if repair else f"retry {EXECUTION}  " in ending
 
 
 def test_of_a_loop_the_iteration_that_failed_is_told() -> None:

@@ -47,6 +47,7 @@ def test_json_is_one_document_and_quiet_is_silent(folder: Path) -> None:
         "discarded",
         "waiting",
         "steps",
+        "forked_from",
         "warnings",
     }
     assert "step start done" in loud.err

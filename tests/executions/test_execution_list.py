@@ -1,5 +1,8 @@
 """`noetl executions list` and `prune`."""
 
+import os
+import pty
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,10 +15,10 @@ from noetl.kernel.net.commands import Retry
 from noetl.ports.store import Store
 from noetl.stores.ownership import Owners
 from noetl.stores.results.file_backend import FileResults
-from tests.cli.command_line import CompletedCommand, run
+from tests.cli.command_line import COMMAND, CompletedCommand, environment, read_terminal, run, run_on_terminal
 from tests.executions.execution_playbooks import BREAK, BROKEN, GREET, GREETED, HOLD
 from tests.executions.in_process_command import InProcessCommand
-from tests.executions.recorded_executions import RecordedExecutions
+from tests.executions.recorded_executions import FIRST, RecordedExecutions
 
 
 def ids(ran: CompletedCommand) -> list[str]:
@@ -68,6 +71,7 @@ def test_the_newest_come_first_with_what_is_known(
         "duration_ms": 0,
         "labels": {"team": "data"},
         "parent": None,
+        "forked_from": None,
         "events": greeted["events"],
         "owner": None,
     }
@@ -183,6 +187,54 @@ def test_pruning_deletes_what_ended_with_all_that_belongs_to_it(
     assert noetl("executions", "prune", "--before", "1d").err.startswith("deleted: 1 execution ")
 
 
+@pytest.mark.parametrize(
+    ("words", "answer", "remaining"),
+    [
+        ([], "n\n", 2),
+        ([], "\n", 2),
+        ([], "y\n", 0),
+        (["--yes"], "", 0),
+        (["--dry-run"], "", 2),
+        (["-o", "json"], "", 0),
+        (["--before", "2023-11-14"], "", 2),
+    ],
+)
+@pytest.mark.parametrize("command", ["executions", "store"])
+def test_a_person_is_asked_before_anything_is_pruned(
+    recorded: RecordedExecutions, command: str, words: list[str], answer: str, remaining: int
+) -> None:
+    recorded.run(GREET, GREETED)
+    recorded.run(BREAK, BROKEN)
+    folder = recorded.home.folder.parent
+    if command == "store":
+        words = ["--days", "99999"] if words[:1] == ["--before"] else words
+    master, slave = pty.openpty()
+    os.write(master, answer.encode())
+    with subprocess.Popen(
+        [*COMMAND, command, "prune", *words],
+        cwd=folder,
+        env=environment(folder),
+        stdin=slave,
+        stdout=subprocess.DEVNULL,
+        stderr=slave,
+    ) as child:
+        declined = bool(answer) and remaining > 0
+        assert child.wait() == int(declined)
+    os.close(slave)
+    printed = read_terminal(master).decode()
+    os.close(master)
+    assert ("Delete 2 executions that ended before" in printed) is bool(answer)
+    assert ("nothing was deleted" in printed) is declined
+    listed = run("executions", "list", "-o", "json", cwd=folder).json["executions"]
+    assert len(listed) == remaining
+
+
+def test_nobody_is_asked_who_cannot_answer(recorded: RecordedExecutions) -> None:
+    recorded.run(GREET, GREETED)
+    ran = run_on_terminal("executions", "prune", cwd=recorded.home.folder.parent, terminal="stderr")
+    assert (ran.code, "deleted: 1 execution" in ran.err, "Delete" in ran.err) == (0, True, False)
+
+
 def test_what_is_kept_for_ever_is_not_pruned_unless_told(
     noetl: InProcessCommand, recorded: RecordedExecutions
 ) -> None:
@@ -206,3 +258,98 @@ def test_an_execution_that_was_retried_meanwhile_stays(recorded: RecordedExecuti
         return await delete_execution(recorded.home, store, FileResults(recorded.home.results), record)
 
     assert recorded.with_store(prune) is False
+
+
+def test_children_are_marked_and_can_be_left_out(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
+    first = recorded.run(GREET, GREETED)
+    for _ in range(3):
+        recorded.run(BREAK, BROKEN, parent=ParentTask(execution_id=first, task_run_id="r5/0/say/1/1"))
+    rows = noetl("executions", "list").out.splitlines()[1:]
+    assert ["↳ docs/page" in row for row in rows] == [True, True, True, False]
+    roots = noetl("executions", "list", "--roots", "--limit", "1", "-o", "json")
+    assert (ids(roots), roots.json["next"]) == (["1"], None)
+    assert ids(noetl("executions", "list", "--roots", "--status", "failed", "-o", "json")) == []
+    assert noetl("executions", "show", "latest", "-o", "json").json["execution_id"] == first
+
+
+def test_a_fork_began_when_it_was_made_and_names_its_origin(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
+    original = recorded.run(GREET, GREETED)
+    at = recorded.with_store(lambda store: append_end_after(store, original, 5))
+    fork = noetl("executions", "fork", original, "--at", "5", "--no-run", "-o", "json").json["execution_id"]
+    listed = noetl("executions", "list", "--since", "1m", "-o", "json").json["executions"]
+    assert [(record["execution_id"], record["forked_from"]) for record in listed] == [(fork, original)]
+    assert listed[0]["started_at"] > datetime(2024, 1, 1, tzinfo=UTC).isoformat()
+    assert listed[0]["duration_ms"] < 60_000
+    document = noetl("executions", "show", fork, "-o", "json").json
+    assert (document["forked_from"], document["started_at"]) == (original, listed[0]["started_at"])
+    assert document["duration_ms"] < 60_000
+    assert f"  fork of   {original}, event {at}\n" in noetl("executions", "show", fork).out
+    assert noetl("executions", "show", original, "-o", "json").json["forked_from"] is None
+    last = len(noetl("executions", "events", fork, "-o", "json").json["events"])
+    again = noetl("executions", "fork", fork, "--at", str(last), "--no-run", "-o", "json").json[
+        "execution_id"
+    ]
+    assert noetl("executions", "show", again, "-o", "json").json["forked_from"] == fork
+    assert noetl("store", "check").code == 0
+
+
+async def append_end_after(store: Store, execution_id: str, seq: int) -> int:
+    return next(row.seq for row in await store.read(execution_id) if row.seq >= seq and row.last)
+
+
+def test_the_fork_of_a_child_is_nobodys_child(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
+    parent = recorded.run(GREET, GREETED)
+    child = recorded.run(BREAK, BROKEN, parent=ParentTask(execution_id=parent, task_run_id="r5/0/say/1/1"))
+    fork = noetl("executions", "fork", child, "--at", "5", "--no-run", "-o", "json").json["execution_id"]
+    document = noetl("executions", "show", "latest", "-o", "json").json
+    assert (document["execution_id"], document["parent"], document["forked_from"]) == (fork, None, child)
+    children = noetl("executions", "show", parent, "-o", "json").json["children"]
+    assert [record["execution_id"] for record in children] == [child]
+    assert noetl("store", "check").code == 0
+
+
+WAITED = """\
+- step: start
+  tool: {name: a, kind: noop}
+  next: {arcs: [{step: nap}]}
+- step: nap
+  tool: {name: b, kind: wait, seconds: 0.1}
+"""
+
+
+def test_a_fork_of_something_old_is_not_too_late_for_its_timeout(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
+    original = recorded.run("executor: {spec: {timeout: 3600}}\nworkflow:\n" + WAITED)
+    fork = noetl("executions", "fork", original, "--at", "5", "-o", "json").json
+    assert (fork["status"], fork["forked_from"]) == ("completed", original)
+    assert noetl("executions", "verify", fork["execution_id"]).code == 0
+
+
+def test_interrupted_is_a_status_to_ask_for(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
+    for number in range(6):
+        if number % 2:
+            recorded.run(GREET, GREETED)
+        else:
+            recorded.run(HOLD)
+    words = ("executions", "list", "--status", "interrupted", "-o", "json")
+    assert ids(noetl(*words)) == ["5", "3", "1"]
+    assert noetl(*words[:-2]).out.count("interrupted") == 3
+    assert ids(noetl(*words, "--status", "completed")) == ["6", "5", "4", "3", "2", "1"]
+    ownership = Owners(recorded.home.owners).acquire(f"{FIRST}3")
+    assert ownership is not None
+    with ownership:
+        folder = recorded.home.folder.parent
+        first = run(*words, "--limit", "1", cwd=folder)
+        assert ids(first) == ["5"]
+        rest = run(*words, "--limit", "1", "--cursor", first.json["next"], cwd=folder)
+        assert (ids(rest), rest.json["next"]) == (["1"], None)
+        assert ids(run("executions", "list", "--status", "running", "-o", "json", cwd=folder)) == [
+            "5",
+            "3",
+            "1",
+        ]

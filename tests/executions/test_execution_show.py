@@ -9,16 +9,17 @@ import apsw
 import pytest
 
 from noetl.events.bodies import ParentTask
-from noetl.kernel.net.commands import Cancel, Pause, Retry
+from noetl.kernel.net.commands import Cancel, Pause, Retry, Signal
 from noetl.stores.ownership import Owners
 from tests.cli.command_line import run, run_on_terminal
 from tests.executions.execution_playbooks import BREAK, BROKEN, GATES, GREET, GREETED, HOLD, MEET
 from tests.executions.in_process_command import InProcessCommand
 from tests.executions.recorded_executions import RecordedExecutions
-from tests.kernel.driver import error
+from tests.kernel.driver import Fault, error
 
 RUN_KEYS = {
     "execution_id", "playbook", "version", "status", "result", "ctx", "error", "duration_ms", "discarded", "waiting", "steps",
+    "forked_from",
 }  # fmt: skip
 
 
@@ -30,8 +31,8 @@ def test_show_has_what_run_prints_and_more(noetl: InProcessCommand, recorded: Re
     assert (document["status"], document["result"], document["ctx"]) == ("completed", "bye", {"a": 1})
     assert (document["playbook"], document["version"], document["error"]) == ("docs/page", "7", None)
     assert document["steps"] == {
-        "start": {"status": "completed", "runs": 1},
-        "finish": {"status": "completed", "runs": 1},
+        "start": {"status": "completed", "runs": 1, "duration_ms": 0},
+        "finish": {"status": "completed", "runs": 1, "duration_ms": 0},
     }
     assert document["children"] == [{"execution_id": child, "path": "docs/page", "status": "failed"}]
     assert (document["labels"], document["parent"], document["owner"]) == ({"team": "data"}, None, None)
@@ -261,13 +262,55 @@ def test_a_picture_is_coloured_by_what_happened(
     assert noetl("graph").code == 2
 
 
+TWO_RUNS = """\
+workflow:
+  - step: start
+    next: {spec: {mode: inclusive}, arcs: [{step: work, args: {n: 0}}, {step: work, args: {n: 1}}]}
+  - step: work
+    tool: {name: inv, kind: noop}
+"""
+
+
+def test_a_failed_run_shows_whatever_the_others_did(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
+    recorded.run(TWO_RUNS, {"inv": [Fault("python"), 1]})
+    assert noetl("executions", "show", "latest", "-o", "json").json["steps"]["work"] == {
+        "status": "failed",
+        "runs": 2,
+        "duration_ms": 0,
+    }
+    assert re.search(
+        r"^work +failed +2 \(1 failed\)", noetl("executions", "show", "latest").out, re.MULTILINE
+    )
+    picture = noetl("graph", "--execution", "latest", "--format", "dot").out
+    assert "work (end, failed)" in picture
+
+
+def test_show_tells_how_long_steps_and_runs_took(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
+    execution = recorded.begin(HOLD).start()
+    execution.driver.run()
+    execution.driver.now += 2_500_000
+    execution.driver.submit(Signal("go"))
+    execution.driver.run()
+    execution.save()
+    output = noetl("executions", "show", "latest").out
+    assert re.search(r"^STEP +STATUS +RUNS +TIME\nstart +completed +1 +2.5 s$", output, re.MULTILINE)
+    assert "start (line 5): done in 2.5 s" in output
+    document = noetl("executions", "show", "latest", "-o", "json").json
+    assert document["steps"]["start"]["duration_ms"] == 2_500
+    assert document["explanation"]["runs"][0]["worked"] == 2_500_000
+
+
 def test_people_are_told_what_waits_for_a_retry_and_why(
     noetl: InProcessCommand, recorded: RecordedExecutions
 ) -> None:
     name = recorded.run(MEET, {"ta": error()})
     document = noetl("executions", "show", name, "-o", "json").json
     assert document["waiting"] == [{"step": "meet", "reason": "the branch `a` failed"}]
-    assert (document["steps"]["meet"], document["discarded"]) == ({"status": "waiting", "runs": 0}, [])
+    assert (document["steps"]["meet"]["status"], document["discarded"]) == ("waiting", [])
     (waiting,) = document["explanation"]["joins"]
     assert waiting["waits_for"] == [{"step": "a", "failed": 1}]
     output = noetl("executions", "show", name).out

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -30,6 +31,25 @@ def test_events_are_envelopes(noetl: InProcessCommand, recorded: RecordedExecuti
     assert events[0]["event_id"] == f"{name}/1"
     assert {event["trace_id"] for event in events} == {"t" * 32}
     assert events[-1]["name"] == "PlaybookProcessed"
+
+
+@pytest.mark.spec("003 §9.3")
+def test_the_draft_form_of_envelopes_is_json_with_its_names(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
+    name = recorded.run(GREET, GREETED, trace_id="t" * 32)
+    canonical = noetl("executions", "events", name, "-o", "json").json["events"]
+    draft = noetl("executions", "events", name, "--envelope", "draft").json["events"]
+    assert [event["event_type"] for event in draft][-1] == "playbook.processed"
+    assert {event["trace_id"] for event in draft} == {"t" * 32}
+    assert [event["payload"] for event in draft] == [event["data"] for event in canonical]
+    assert [event["ts"] for event in draft] == [event["timestamp"] for event in canonical]
+    assert noetl("executions", "events", name, "--envelope", "canonical").json["events"] == canonical
+    lines = noetl("executions", "events", name, "--envelope", "draft", "--follow").out.splitlines()
+    assert [json.loads(line) for line in lines] == draft
+    refused = noetl("executions", "events", name, "--envelope", "drft")
+    assert refused.code == 2
+    assert "draft" in refused.err
 
 
 def test_events_are_filtered(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
@@ -83,14 +103,15 @@ def following(recorded: RecordedExecutions, *arguments: str) -> Iterator["subpro
         yield child
 
 
-def line(child: "subprocess.Popen[bytes]") -> str:
-    assert child.stdout is not None
-    return child.stdout.readline().decode()
+def line(child: "subprocess.Popen[bytes]", *, error: bool = False) -> str:
+    stream = child.stderr if error else child.stdout
+    assert stream is not None
+    return stream.readline().decode()
 
 
-def read_until(child: "subprocess.Popen[bytes]", word: str) -> str:
+def read_until(child: "subprocess.Popen[bytes]", word: str, *, error: bool = False) -> str:
     while True:
-        text = line(child)
+        text = line(child, error=error)
         assert text, "it ended"
         if word in text:
             return text
@@ -126,7 +147,7 @@ def test_watching_ends_with_the_execution(recorded: RecordedExecutions, held: Re
     ownership = Owners(recorded.home.owners).acquire(held.id)
     assert ownership is not None
     with following(recorded, "watch", held.id) as child:
-        read_until(child, "RunSuspended")
+        read_until(child, "waits for the signal", error=True)
         held.driver.submit(Signal("go"))
         held.driver.run()
         held.save()
@@ -142,11 +163,11 @@ def test_watching_ends_when_the_owner_is_gone(
     ownership = Owners(recorded.home.owners).acquire(held.id)
     assert ownership is not None
     with following(recorded, "watch", held.id) as child:
-        read_until(child, "RunSuspended")
+        read_until(child, "waits for the signal", error=True)
         if paused:
             held.driver.submit(Pause())
             held.save()
-            read_until(child, "ExecutionPaused")
+            read_until(child, "paused; go on with", error=True)
         ownership.release()
         assert child.stderr is not None
         errors = child.stderr.read().decode()
@@ -196,7 +217,7 @@ def test_logs_are_filtered_and_shown(noetl: InProcessCommand, recorded: Recorded
         lines = noetl("executions", "logs", name, *words.split(), "-o", "json").json["lines"]
         assert [entry["text"] for entry in lines] == expected
     assert set(noetl("executions", "logs", name, "-o", "json").json["lines"][0]) == {
-        "ts", "step", "run", "task", "text",
+        "ts", "step", "run", "task", "text", "execution_id",
     }  # fmt: skip
 
 
@@ -225,10 +246,37 @@ def test_owners_are_waited_for_in_other_processes(
     ownership = Owners(recorded.home.owners).acquire(held.id)
     assert ownership is not None
     with following(recorded, "watch", held.id) as child:
-        read_until(child, "RunSuspended")
+        read_until(child, "waits for the signal", error=True)
         ownership.release()
         assert child.wait() == 1
     again = Owners(recorded.home.owners).acquire(held.id)
     assert again is not None
     again.release()
     assert run("executions", "watch", held.id, cwd=recorded.home.folder.parent).code == 1
+
+
+def test_people_see_one_zone_and_programs_utc(
+    noetl: InProcessCommand, recorded: RecordedExecutions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = recorded.run(GREET, GREETED)
+    path = TaskLog(recorded.home.logs).path(name)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(
+        '{"ts":"2023-11-14T22:13:20.000000Z","step":"start","run":"r5","task":"say","text":"one"}\n'
+    )
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        local = "2023-11-15 07:13:20"  # what the driver's clock shows there
+        assert noetl("executions", "logs", name).out == f"{local}  start/say  one\n"
+        assert f"     1  {local}  Playbook" in noetl("executions", "events", name).out
+        assert local in noetl("executions", "list").out
+        assert f"started   {local}" in noetl("executions", "show", name).out
+        (line,) = noetl("executions", "logs", name, "-o", "json").json["lines"]
+        assert line["ts"] == "2023-11-14T22:13:20.000000Z"
+        assert noetl("executions", "show", name, "-o", "json").json["started_at"] == line["ts"]
+        pruned = noetl("executions", "prune", "--before", "2023-11-15T07:13:20", "--dry-run")
+        assert local in pruned.err
+    finally:
+        monkeypatch.setenv("TZ", "UTC")
+        time.tzset()

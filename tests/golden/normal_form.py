@@ -11,6 +11,13 @@ from noetl.kernel.state.ordered_set import OrderedSet
 from noetl.kernel.state.run_state import ExecutionInputs
 from noetl.kernel.state.variables import Variables
 
+_YOUNGER = {
+    "StepSummary": {"failed", "cancelled", "failed_after", "cancelled_after", "worked"},
+    "ExecutionState": {"fork", "last_ts"},
+    "RunState": {"since", "worked"},
+}
+"""Fields that follow from the events and that the releases which recorded did not know."""
+
 
 def normal_form(state: ExecutionState) -> dict[str, Any]:
     """Equal for states that mean the same, also across releases that give them new optional fields."""
@@ -27,7 +34,8 @@ def _plain(value: Any) -> Any:
             return {
                 field.encode_name: _plain(member)
                 for field in fields(value)
-                if not isinstance(member := getattr(value, field.name), Plan | ExecutionInputs)
+                if field.name not in _YOUNGER.get(type(value).__name__, ())
+                and not isinstance(member := getattr(value, field.name), Plan | ExecutionInputs)
                 and _plain(member) != _default(field)
             }
         case Variables():

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from noetl.dsl.document.playbook import Playbook
-from noetl.graph import FORMATS, GraphError, draw
+from noetl.graph import FORMATS, ExecutionFacts, GraphError, draw
 from noetl.graph.text_measure import fit_text, text_width, wrap_text
 from tests.graph.playbook_builder import arc, full_playbook, loop, playbook, step, task
 
@@ -21,6 +21,7 @@ STATES = {
     "merge": "not_admitted",
     "alert": "cancelled",
 }
+FACTS = ExecutionFacts(STATES)
 HOSTILE = [
     "<script>alert('x')</script>",
     "&amp; & \" ' ` ]]> --> <!-- */",
@@ -50,7 +51,7 @@ def svg_words(playbook: Playbook) -> str:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_equal_playbooks_give_equal_bytes(name: str) -> None:
-    assert draw(full_playbook(), name, states=STATES) == draw(full_playbook(), name, states=STATES)
+    assert draw(full_playbook(), name, facts=FACTS) == draw(full_playbook(), name, facts=FACTS)
 
 
 @pytest.mark.parametrize("name", ["svg", "mermaid", "dot"])
@@ -71,8 +72,6 @@ def test_everything_is_in_every_format(name: str) -> None:
         "5\u00d7",
         "break",
         "workload.enabled",
-        "event.name == 'loop.done'",
-        "event.name == 'step.failed'",
         "ctx.has_more",
         "ctx.again",
         "final",
@@ -114,18 +113,18 @@ def test_svg_tells_failures_and_inclusive_routers_apart() -> None:
 def test_states_colour_and_fade() -> None:
     plain, coloured = (
         draw(full_playbook(), "svg").decode(),
-        draw(full_playbook(), "svg", states=STATES).decode(),
+        draw(full_playbook(), "svg", facts=FACTS).decode(),
     )
     for word in ("completed", "failed", "running", "waiting", "not admitted", "cancelled"):
         assert f">{word}</text>" in coloured
     assert 'opacity="0.4"' in coloured
     assert 'opacity="0.4"' not in plain
-    assert draw(full_playbook(), "mermaid", states=STATES).decode().count("classDef") == 7
-    assert "#d32f3b" in draw(full_playbook(), "dot", states={"fetch": "failed"}).decode()
+    assert draw(full_playbook(), "mermaid", facts=FACTS).decode().count("classDef") == 7
+    assert "#d32f3b" in draw(full_playbook(), "dot", facts=ExecutionFacts({"fetch": "failed"})).decode()
 
 
 def test_an_unknown_state_is_shown_as_a_word() -> None:
-    assert b">odd</text>" in draw(full_playbook(), "svg", states={"start": "odd"})
+    assert b">odd</text>" in draw(full_playbook(), "svg", facts=ExecutionFacts({"start": "odd"}))
 
 
 def test_an_unknown_format_is_an_error_that_lists_the_known_ones() -> None:
@@ -144,7 +143,7 @@ def test_png_is_a_picture_at_twice_the_size() -> None:
 
 
 def test_png_shows_states_in_colour() -> None:
-    assert draw(full_playbook(), "png") != draw(full_playbook(), "png", states=STATES)
+    assert draw(full_playbook(), "png") != draw(full_playbook(), "png", facts=FACTS)
 
 
 @pytest.mark.parametrize("package", ["resvg_py", "font_roboto"])
@@ -166,14 +165,15 @@ def hostile(text: str) -> Playbook:
 def check(drawn: Playbook) -> None:
     """Every text format is well-formed, and says no more than the playbook has."""
     states = {step.name: step.name for step in drawn.workflow}
-    root = ElementTree.fromstring(draw(drawn, "svg", states=states))  # noqa: S314 - our own output
+    facts = ExecutionFacts(states, states, {})
+    root = ElementTree.fromstring(draw(drawn, "svg", facts=facts))  # noqa: S314 - our own output
     groups = [group.get("class") for group in root.iter(f"{SVG}g")]
     assert (groups.count("step"), groups.count("edge")) == (2, 2)
     assert {element.tag.removeprefix(SVG) for element in root.iter()} <= {
         *("svg", "g", "title", "rect", "path", "circle", "text")
     }
-    check_dot(draw(drawn, "dot", states=states).decode())
-    check_mermaid(draw(drawn, "mermaid", states=states).decode())
+    check_dot(draw(drawn, "dot", facts=facts).decode())
+    check_mermaid(draw(drawn, "mermaid", facts=facts).decode())
 
 
 def check_dot(text: str) -> None:
@@ -199,7 +199,7 @@ def check_mermaid(text: str) -> None:
     for line in lines:
         element = node.fullmatch(line) or arrow.fullmatch(line)
         if element is None:
-            assert re.fullmatch(r"  (classDef|class|linkStyle) [\w,:.# ]+", line), line
+            assert re.fullmatch(r"  (classDef|class|linkStyle) [\w,:.# -]+", line), line
         elif element["label"]:
             plain = re.sub(r"#\d+;|<br/>|</?b>", "", element["label"])
             assert not re.search(r'[<>&`"|{}\[\]#;:%\\+*~]|(?<!\w)[_-]|[_-](?!\w)', plain), line
@@ -228,3 +228,60 @@ def test_text_that_is_fitted_fits(text: str, room: int) -> None:
     lines = wrap_text(text, room, 12, lines=2)
     assert len(lines) <= 2
     assert all(text_width(line, 12) <= room for line in lines)
+
+
+def ended_net() -> Playbook:
+    return playbook(
+        step(
+            "a",
+            to=[arc("b", "event.name == 'step.done' and ctx.n > 1"), arc("c", "event.name == 'step.failed'")],
+        ),
+        step("b", to=[arc("d", "event.name == 'step.done'")]),
+        step("c", to=[arc("d", "event.name == 'step.done'")]),
+        step("d"),
+    )
+
+
+RAN = ExecutionFacts(
+    {"a": "completed", "b": "completed", "c": "completed", "d": "completed"},
+    {"a": "3 runs \u00b7 1.2 s"},
+    {("a", 0): 3, ("b", 0): 1},
+)
+
+
+def test_an_arc_that_was_not_taken_is_drawn_so_though_both_its_steps_ran() -> None:
+    root = ElementTree.fromstring(draw(ended_net(), "svg", facts=RAN))  # noqa: S314 - our own output
+    groups = {group[0].text: group for group in root.iter(f"{SVG}g") if group.get("class") == "edge"}
+    assert {title: group.get("opacity") for title, group in groups.items()} == {
+        "a → b: event.name == 'step.done' and ctx.n > 1 (taken 3\u00d7)": None,
+        "a → c: event.name == 'step.failed' (not taken)": "0.4",
+        "b → d: event.name == 'step.done' (taken 1\u00d7)": None,
+        "c → d: event.name == 'step.done' (not taken)": "0.4",
+    }
+    # One that was not taken has its own arrow head: it must not end in the way of one that was.
+    assert all(len(group.findall(f"{SVG}path")) >= 2 for group in groups.values())
+    mermaid, dot = (draw(ended_net(), name, facts=RAN).decode() for name in ("mermaid", "dot"))
+    assert "  linkStyle 1,3 opacity:0.4,stroke-dasharray:2 4\n" in mermaid
+    assert [line.split(" [")[0].strip() for line in dot.splitlines() if "style=dotted" in line] == [
+        "s0 -> s2",
+        "s2 -> s3",
+    ]
+
+
+def test_counts_and_notes_are_in_every_format() -> None:
+    svg, mermaid, dot = (draw(ended_net(), name, facts=RAN).decode() for name in ("svg", "mermaid", "dot"))
+    assert ">3\u00d7</text>" in svg
+    assert ">1\u00d7</text>" not in svg
+    assert ">3 runs \u00b7 1.2 s</text>" in svg
+    assert 'label="1 ✓ ctx.n > 1 3\u00d7"' in dot
+    assert "3 runs \u00b7 1.2 s\\l" in dot
+    assert '|"1 ✓ ctx.n #62; 1 3\u00d7"|' in mermaid
+    assert "<br/>3 runs \u00b7 1.2 s" in mermaid
+
+
+def test_how_a_step_ended_is_a_mark_and_not_a_text() -> None:
+    for name, text in texts(ended_net()).items():
+        drawn = re.sub(r"<title>[^<]*</title>|tooltip=\"[^\"]*\"", "", text)
+        assert "event.name" not in drawn, name
+    dot = draw(ended_net(), "dot").decode()
+    assert ('label="2 ✗"' in dot, 'label="✓"' in dot) == (True, True)

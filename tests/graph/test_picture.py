@@ -2,8 +2,15 @@ import pytest
 
 from noetl.dsl.document.playbook import Admission, AdmitRule, Break, Loop, Policy, Task, Then
 from noetl.expr.expression import parse
-from noetl.graph.picture import Badge, PictureEdge, PictureNode, PolicyMark, picture_of
-from noetl.graph.playbook_text import flatten, guard_label, inner_source, reads_failure, shorten
+from noetl.graph.picture import Badge, ExecutionFacts, PictureEdge, PictureNode, PolicyMark, picture_of
+from noetl.graph.playbook_text import (
+    flatten,
+    guard_label,
+    inner_source,
+    reads_failure,
+    shorten,
+    split_event_mark,
+)
 from noetl.model.json import Json
 from tests.graph.playbook_builder import (
     POSITION,
@@ -148,7 +155,7 @@ def test_a_guard_that_asks_for_failure(condition: str, failure: bool) -> None:
 
 
 def test_states_colour_what_they_name_and_fade_the_rest() -> None:
-    picture = picture_of(full_playbook(), {"start": "completed", "fetch": "running"})
+    picture = picture_of(full_playbook(), ExecutionFacts({"start": "completed", "fetch": "running"}))
     by_name = {node.name: node for node in picture.nodes}
     assert (by_name["start"].state, by_name["start"].faded) == ("completed", False)
     assert by_name["merge"].faded
@@ -178,3 +185,31 @@ def test_text_is_made_one_printable_line() -> None:
 def test_gates_with_many_rules_keep_them_all() -> None:
     (node,) = picture_of(playbook(step("s", admit=admit(*"abcdefgh"))), None).nodes
     assert [badge.text for badge in node.badges] == [f"admit if {name}" for name in "abcdefgh"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "mark", "rest"),
+    [
+        ("event.name == 'step.done'", "done", ""),
+        ('event.name=="loop.done"', "done", ""),
+        ("event.name in ('step.done', 'loop.done')", "done", ""),
+        ("event.name in ['step.done'] and ctx.a", "done", "ctx.a"),
+        ("event.name != 'step.failed'", "done", ""),
+        ("event.name == 'step.failed'", "failed", ""),
+        ("event.name == 'call.error' and event.error.kind == 'sql'", "failed", "event.error.kind == 'sql'"),
+        ("ctx.a and event.name == 'step.done'", "done", "ctx.a"),
+        ("ctx.a or ctx.b and event.name == 'step.done'", "", None),
+        ("event.name == 'step.done' and ctx.a or ctx.b", "", None),
+        ("event.name == 'step.done' and (1 if ctx.a else 0)", "", None),
+        ("event.name == 'step.done' or ctx.b", "", None),
+        ("event.name != 'step.done'", "", None),
+        ("event.name in ('step.done', 'step.failed')", "", None),
+        ("not event.name == 'step.done'", "", None),
+        ("my.event.name == 'step.done'", "", None),
+        ("ctx.a", "", None),
+    ],
+)
+def test_a_condition_on_the_end_of_a_step_is_split_from_the_rest(
+    condition: str, mark: str, rest: str | None
+) -> None:
+    assert split_event_mark(condition) == (mark, condition if rest is None else rest)

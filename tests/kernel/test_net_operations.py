@@ -31,9 +31,11 @@ from noetl.kernel.net.commands import (
 from noetl.kernel.pipeline.interpreter import advance, cancel_run, pause_run
 from noetl.kernel.pipeline.moves import Finish, Record, RunTask
 from noetl.kernel.pipeline.policy import SECOND, judge
+from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.replay import replay
+from noetl.kernel.verify.verification import verify
 from noetl.model.outcome import succeeded
-from tests.kernel.driver import Driver, error, run
+from tests.kernel.driver import EXECUTION, Driver, error, run
 
 TWO = """
 - step: start
@@ -387,3 +389,55 @@ def test_a_paused_execution_lets_nobody_go_on() -> None:
     driver.submit(Pause("me"))
     ended = Report(first.id, first.fence, first.reported, (processed, StepDone(run=first.id)), "w2")
     assert not any(isinstance(event.body, TokenClaimed) for event in driver.submit(ended))
+
+
+TIMED = """\
+executor: {spec: {timeout: 600}}
+workflow:
+- step: start
+  next: {spec: {mode: inclusive}, arcs: [{step: nap}, {step: gate}, {step: again}]}
+- step: nap
+  spec: {timeout: 500}
+  tool: {name: nap, kind: wait, seconds: 400}
+- step: gate
+  spec: {policy: {admit: {rules: [{when: "{{ ctx.signals.go }}", then: {allow: true}}], timeout: 300}}}
+  tool: {name: pass, kind: noop}
+- step: again
+  tool:
+    name: fetch
+    kind: http
+    url: http://example.org
+    spec: {policy: {rules: [{when: "{{ outcome.status == 'error' }}", then: {do: retry, attempts: 3, delay: 200}}]}}
+"""
+
+
+def clocks(state: ExecutionState) -> list[int | None]:
+    """All times at which something will happen by itself."""
+    frames = [frame for run in state.runs.values() for frame in run.frames.values()]
+    return [
+        state.deadline,
+        *(token.deadline for token in state.tokens.values()),
+        *(run.deadline for run in state.runs.values()),
+        *(frame.retry_at for frame in frames),
+        *(frame.suspension.until for frame in frames if frame.suspension is not None),
+    ]
+
+
+def test_a_fork_has_as_much_time_left_as_there_was_where_it_was_cut() -> None:
+    original = Driver(TIMED, {"fetch": error()}).start()
+    while original.state.ready:
+        original.work(original.claim(original.state.ready.first))
+    times = clocks(original.state)
+    assert len([time for time in times if time is not None]) == 6
+    fork = Driver(TIMED, {"fetch": error()})
+    fork.state = replay(original.plan, "fork", [event for events in original.appends for event in events])
+    day = 86_400 * SECOND
+    fork.now += day
+    fork.submit(Fork(EXECUTION, fork.state.version, shift=day))
+    assert clocks(fork.state) == [time if time is None else time + day for time in times]
+    fork.submit(TimerFired())
+    assert fork.state.status == "running"
+    assert fork.state.began_at == fork.now
+    assert original.state.began_at == original.state.started_at
+    events = [event for events in (*original.appends, *fork.appends) for event in events]
+    assert verify(original.plan, "fork", events).differences == ()

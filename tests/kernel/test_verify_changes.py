@@ -86,8 +86,8 @@ INPUTS: dict[str, tuple[str, ...]] = {
     "CancelRequested": ("by", "reason", "error"),
     "ExecutionPaused": ("by",),
     "ExecutionResumed": ("by",),
-    "ExecutionRetried": ("by",),
-    "ExecutionForked": ("source", "at", "by", "hash", "file", "workload"),
+    "ExecutionRetried": ("by", "children", "file"),
+    "ExecutionForked": ("source", "at", "by", "hash", "file", "workload", "shift"),
 }
 """What came from outside: if it is changed, what follows from it may differ, or nothing does.
 

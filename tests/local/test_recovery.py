@@ -9,7 +9,7 @@ from noetl.engine.catalog.playbooks import Playbooks
 from noetl.engine.history.fork import CannotFork
 from noetl.engine.inbox import encode_command
 from noetl.engine.remote_control import RemoteControl
-from noetl.events.bodies import PlaybookProcessed, RunSuspended, SignalReceived, TaskStarted
+from noetl.events.bodies import LeaseExpired, PlaybookProcessed, RunSuspended, SignalReceived, TaskStarted
 from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Cancel, Resume, Signal
 from noetl.local import Local
@@ -52,6 +52,9 @@ def test_an_interrupt_records_what_is_in_flight_and_begins_nothing_new(bench: Be
     assert (names.count("TaskStarted"), names.count("TaskProcessed")) == (1, 1)
     assert bench.resume(execution_id).result == 2
     assert bench.names(execution_id).count("TaskStarted") == 2
+    leases = [event.body for event in bench.events(execution_id) if isinstance(event.body, LeaseExpired)]
+    assert [lease.reason for lease in leases] == ["released"]
+    assert names[-1] == "LeaseExpired"
 
 
 def test_what_is_over_cannot_be_forked_at_its_end(bench: Bench) -> None:

@@ -9,6 +9,8 @@ import apsw
 import pytest
 from apsw.ext import query_info
 
+from noetl.events.bodies import ExecutionForked
+from noetl.events.event_kind import kind_of_body
 from noetl.ports.store import StoreUnusable
 from noetl.stores.sqlite import queries
 from noetl.stores.sqlite.migration import APPLICATION_ID, create_schema, migrate_schema
@@ -154,3 +156,25 @@ def test_a_query_for_many_rows_repeats_its_values() -> None:
 def test_lines_for_what_is_not_given_are_left_out() -> None:
     query = "SELECT 1\n  AND a = :a -- if a\n  AND b = :b -- if b\nLIMIT 1\n"
     assert queries.choose_lines(query, {"b"}) == "SELECT 1\n  AND b = :b -- if b\nLIMIT 1\n"
+
+
+def test_forks_of_before_get_a_start_of_their_own_and_their_origin(database: apsw.Connection) -> None:
+    scripts = queries.migration_scripts()
+    before = next(number for number, script in enumerate(scripts) if "ADD COLUMN forked_from" in script)
+    migrate_schema(database, 0, scripts[:before])
+    facts = ("running", "p", "h", "", "x", "", "{}", 0, "", 0, 0, 0)
+    columns = (
+        "x, id, started_at, status, path, playbook, namespace, parent, root, labels, priority,"
+        " fair_key, next_wake, ended_at, expires_at"
+    )
+    for x, name in [(1, "a"), (2, "b")]:
+        values = (x, name, 7, *facts)
+        database.execute(f"INSERT INTO execution ({columns}) VALUES ({','.join('?' * 15)})", values)  # noqa: S608 - our own
+    forked = kind_of_body(ExecutionForked(source="a", at=1)).number
+    events = [(1, 1, 7, 1, b"{}"), (2, 1, 7, 1, b"{}")]
+    events += [(2, 2, 8, forked, b'{"source":"z","at":1}'), (2, 3, 9, forked, b'{"source":"a","at":2}')]
+    for event in events:
+        database.execute("INSERT INTO event (x, seq, ts, kind, enc, v, body) VALUES (?,?,?,?,1,1,?)", event)
+    migrate_schema(database, before, scripts)
+    rows = list(database.execute("SELECT id, started_at, parent, forked_from FROM execution ORDER BY x"))
+    assert rows == [("a", 7, "x", ""), ("b", 9, "", "a")]

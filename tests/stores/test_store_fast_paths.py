@@ -148,7 +148,7 @@ def rows_for(query: str, count: int) -> list[tuple[Any, ...]]:
         case "clear_timers":
             return [(1, f"t{number}") for number in range(0, 2 * count, 2)]
         case "describe_executions":
-            return [(number, f"status {number}", *[None] * 11) for number in range(1, count + 1)]
+            return [(number, None, f"status {number}", *[None] * 12) for number in range(1, count + 1)]
         case _:
             return [(1, f"t{number}", number) for number in range(count)]
 
@@ -158,8 +158,8 @@ def tables_after(query: str, rows: list[tuple[Any, ...]], together: int) -> list
     connection = apsw.Connection(":memory:")
     create_schema(connection)
     for number in range(1, 20):
-        facts = (number, f"x{number}", 1, "new", *[""] * 5, "{}", 0, "", 0, 0, 0)
-        connection.execute("INSERT INTO execution VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", facts)
+        facts = (number, f"x{number}", 1, "new", *[""] * 5, "{}", 0, "", 0, 0, 0, "")
+        connection.execute("INSERT INTO execution VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", facts)
         connection.execute("INSERT INTO timer (x, key, due) VALUES (1, ?, 1)", (f"t{number}",))
     width = len(rows[0])
     for start in range(0, len(rows), together):

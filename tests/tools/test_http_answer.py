@@ -211,7 +211,7 @@ def test_a_status_that_is_no_success_is_an_error_that_keeps_the_answer(status: i
     assert outcome.error is not None
     assert (outcome.error.kind, outcome.error.retryable) == ("http_status", retryable)
     assert outcome.error.message.startswith("GET http://127.0.0.1:")
-    assert outcome.error.message.endswith(f"/a: {status} No: because")
+    assert outcome.error.message.endswith(f"/a?key=***: {status} No: because")
     assert outcome.error.as_value()["status"] == status
     assert outcome.helpers["http"]["status"] == status
     assert (outcome.result["status"], outcome.result["data"]) == (status, "because")

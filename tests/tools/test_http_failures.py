@@ -37,10 +37,11 @@ def test_a_connection_that_breaks_is_told_and_may_be_tried_again(response: bytes
 
 
 def test_nobody_there_is_told() -> None:
-    error = error_of(answer(), call("http://127.0.0.1:1/a?key=secret", spec={"verify": False}))
+    url = "http://me:pw@127.0.0.1:1/a?page=2&q=a%20b&page=3&key=secret#top"
+    error = error_of(answer(), call(url, spec={"verify": False}))
     assert (error.kind, error.retryable) == ("connection", True)
     assert error.message == (
-        "GET http://127.0.0.1:1/a: no connection to 127.0.0.1:1: it is refused, so nothing may be listening there"
+        "GET http://127.0.0.1:1/a?page=2&q=a+b&page=3&key=***: no connection to 127.0.0.1:1: it is refused, so nothing may be listening there"
     )
 
 

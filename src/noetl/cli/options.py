@@ -1,6 +1,7 @@
 """The options and arguments that several commands share, and what some of them amount to."""
 
 import os
+import re
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, get_args
@@ -39,6 +40,20 @@ class TextArgument(click.ParamType[str]):
         if not text and not self._empty:
             self.fail("it is empty", param, ctx)
         return text
+
+
+class ByteCount(click.ParamType[int]):
+    """A number of bytes, or one with a unit."""
+
+    name = "size"
+    _FORM = re.compile(r"(\d{1,15}) ?(|b|kib|mib|gib)", re.ASCII | re.IGNORECASE)
+    _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}  # noqa: RUF012 - nobody changes it
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        match = self._FORM.fullmatch(str(value))
+        if match is None:
+            self.fail(f"{str(value)!r:.60} is no size: bytes, or 512KiB, 16MiB, 1GiB", param, ctx)
+        return int(match[1]) * self._UNITS[match[2].lower()]
 
 
 output = click.option(
@@ -118,6 +133,13 @@ slots = click.option(
     metavar="N",
     help="How many step runs are worked on at the same time.  [default: 32]",
 )
+max_result = click.option(
+    "--max-result",
+    type=ByteCount(),
+    default="16MiB",
+    metavar="SIZE",
+    help="Print a larger result in JSON as its reference: bytes, or 512KiB, 16MiB, 1GiB.  [default: 16MiB]",
+)
 sets = click.option(
     "--set",
     "sets",
@@ -130,6 +152,8 @@ follow = click.option(
     "-f", "--follow", is_flag=True, help="Go on until the execution ends or nobody runs it."
 )
 step = click.option("--step", metavar="STEP", help="Only what belongs to this step.")
+other_playbook = click.option("--playbook", type=FileName(), metavar="FILE", help="Go on with this playbook.")
+yes = click.option("-y", "--yes", is_flag=True, help="Do not ask, also on a terminal.")
 no_run = click.option("--no-run", is_flag=True, help="Only record it; `noetl run --resume` goes on.")
 
 
@@ -150,14 +174,13 @@ class RunOptions(Struct, frozen=True):
     catalogs: tuple[str, ...]
     quiet: bool
     verbose: bool
+    max_result: int
+    """Bytes of a result that JSON has whole."""
     logs: bool
 
 
 def run_options(function: Callable[..., int]) -> Callable[..., Any]:
-    """For verbs that run: `--tools`, `--catalog`, `--slots`, `--logs`, `-q`, `-v`, `store_options`.
-
-    All but the first come as `run_as`.
-    """
+    """For verbs that run here: `store_options`, and what says how; all but `--tools` come as `run_as`."""
 
     @wraps(function)
     def with_run_options(
@@ -166,11 +189,13 @@ def run_options(function: Callable[..., int]) -> Callable[..., Any]:
         slots: int | None,
         quiet: bool,
         verbose: bool,
+        max_result: int,
         logs: bool,
         **arguments: Any,
     ) -> int:
         flags = {name: arguments.pop(name) for name in ("home", "store", "output")}
-        run_as = RunOptions(read_settings({**flags, "slots": slots}), catalogs, quiet, verbose, logs)
+        configuration = read_settings({**flags, "slots": slots})
+        run_as = RunOptions(configuration, catalogs, quiet, verbose, max_result, logs)
         return function(run_as=run_as, **arguments)
 
-    return tools(catalogs(slots(logs(quiet(verbose(store_options(with_run_options)))))))
+    return tools(catalogs(slots(max_result(logs(quiet(verbose(store_options(with_run_options))))))))

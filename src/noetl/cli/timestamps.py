@@ -40,6 +40,11 @@ def iso_time(ts: int) -> str:
     return (_EPOCH + timedelta(microseconds=ts)).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
+def parse_iso(text: str) -> int:
+    """The time that `iso_time` wrote."""
+    return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
+
+
 def local_time(ts: int) -> str:
     """For people: the time of this machine, to the second."""
     return (_EPOCH + timedelta(microseconds=ts)).astimezone().strftime("%Y-%m-%d %H:%M:%S")

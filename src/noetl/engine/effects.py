@@ -37,7 +37,19 @@ def _paused(_ts: int, _body: of.ExecutionPaused) -> Effects:
     return Effects(status="paused")
 
 
-def _forked(_: int, body: of.ExecutionForked) -> Effects:
+def _forked(ts: int, body: of.ExecutionForked) -> Effects:
+    # Nobody waits for it: what was copied may have been the child of a task, this is not.
+    return Effects(
+        started_at=ts,
+        status="running",
+        ended_at=0,
+        playbook=body.hash or None,
+        parent="",
+        forked_from=body.source,
+    )
+
+
+def _retried(_: int, body: of.ExecutionRetried) -> Effects:
     return Effects(status="running", ended_at=0, playbook=body.hash or None)
 
 
@@ -51,7 +63,7 @@ _EFFECTS: dict[type[EventBody], Callable[[int, Any], Effects]] = {
     of.ExecutionForked: _forked,
     of.ExecutionPaused: _paused,
     of.ExecutionResumed: _running,
-    of.ExecutionRetried: _running,
+    of.ExecutionRetried: _retried,
     of.CancelRequested: _running,
 }
 EFFECT_BODIES = frozenset(_EFFECTS)

@@ -15,7 +15,7 @@ from noetl.events.codec import FORMAT
 from noetl.events.event import Event
 from noetl.events.event_kind import KIND_NUMBERS
 from noetl.kernel.net import decider
-from noetl.kernel.net.commands import Command, Report
+from noetl.kernel.net.commands import Command, LeaseLost, Report
 from noetl.kernel.net.decider import decision_due, handle, proceed
 from noetl.kernel.result_rules import ResultRules
 from noetl.kernel.state.blobs import Blob
@@ -137,6 +137,10 @@ class LiveExecution:
         events = self.submit(Report(run.id, run.fence, run.reported, bodies, claims))
         last = events[-1].body if claims and events else None
         return self.state.runs[last.run] if isinstance(last, TokenClaimed) else None
+
+    def give_back(self, run: RunState) -> None:
+        """A run that is claimed is free again; nothing of it is in flight."""
+        self.submit(LeaseLost(run.id, run.fence, "released"))
 
     def when_durable(self, then: Callable[[], None]) -> None:
         """Calls `then` once everything decided so far is written."""

@@ -62,6 +62,10 @@ class Worker(Protocol):
         """Begins nothing any more; what is in flight may end."""
         ...
 
+    def give_back(self) -> None:
+        """Lets others have the runs of which nothing is in flight. After `hold`."""
+        ...
+
     async def kill(self) -> None:
         """Interrupts everything in flight. Nothing is reported."""
         ...
@@ -140,6 +144,8 @@ class Scheduler(EngineListener):
                 if self._interrupted:
                     worker.hold()
                 self._take_turn()
+                if self._interrupted and not worker.in_flight:
+                    worker.give_back()
                 # While tasks are in flight what is decided may wait for more: a commit costs one flush of the
                 # disk, whatever is in it. Without any, nothing else would bring it there.
                 if commit_log.urgent or not (worker.busy or worker.in_flight):

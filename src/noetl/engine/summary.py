@@ -27,8 +27,8 @@ class Execution(Struct, frozen=True, kw_only=True):
 
     `error` is `{step, task, attempt, kind, message}` of the first unhandled failure, with the end of the
     `traceback` if that is an exception of a tool; `duration_ms` is from the request's first event to the
-    last; `warnings` are those about its playbook, and from a run also those about the playbooks that it
-    started.
+    last; of a fork, since it was made. `forked_from` is what it copied. `warnings` are those about its
+    playbook, and from a run also those about the playbooks that it started.
     """
 
     execution_id: str
@@ -44,6 +44,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     """`{step, reason}` of the steps where tokens wait for a retry of what failed."""
     steps: dict[str, dict[str, Any]]
     warnings: list[Problem]
+    forked_from: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -71,10 +72,11 @@ def execution_of(state: ExecutionState, *, last: int = 0) -> Execution:
         discarded=[{"step": token["step"], "reason": token["reason"]} for token in state.discarded],
         waiting=waiting_steps(state) if state.over else [],
         steps={
-            name: {"status": summary.status, "runs": summary.runs}
-            for name, summary in state.summaries.items()
+            name: {"status": status, "runs": state.summaries[name].runs}
+            for name, status in state.step_statuses().items()
         },
         warnings=list(state.plan.playbook.warnings),
+        forked_from=state.fork.source if state.fork is not None else None,
     )
 
 
@@ -86,8 +88,8 @@ def first_failure(state: ExecutionState) -> ErrorInfo | None:
 
 
 def elapsed_micros(state: ExecutionState, last: int = 0) -> int:
-    """Microseconds from the request's first event to the last."""
-    return max((state.ended_at or last or state.started_at) - state.started_at, 0)
+    """Microseconds from the request's first event to the last; of a fork, since it was made."""
+    return max((state.ended_at or last) - state.began_at, 0)
 
 
 def _error_json(error: ErrorInfo | None) -> dict[str, Any] | None:

@@ -146,11 +146,13 @@ class TokenClaimed(Body):
 
 
 class LeaseExpired(Body):
-    """The owner of the run is gone."""
+    """Nobody owns the run any more."""
 
     run: str
     fence: int
     """The number of the claim that ended."""
+    reason: Literal["expired", "released"] = "expired"
+    """Its owner is gone, or gave it back with nothing in flight, which is no loss."""
 
 
 class TaskStarted(Reported):
@@ -317,6 +319,12 @@ class ExecutionRetried(Body):
     """The steps that run again: of runs that failed inside. Of the others, the arcs are judged again."""
     superseded: tuple[str, ...] = ()
     """Steps that ran because of what failed: those runs count no longer."""
+    children: tuple[str, ...] = ()
+    """Executions that these runs wait for again, instead of starting others."""
+    hash: str = ""
+    """Of the document that it runs from here on, if that is another one."""
+    file: str = ""
+    """Where that document was read."""
 
 
 class ExecutionForked(Body):
@@ -333,6 +341,8 @@ class ExecutionForked(Body):
     """Where that document was read."""
     workload: dict[str, Any] | None = None
     """The workload from here on, if it is another one."""
+    shift: int = 0
+    """Microseconds since the last event that was copied: deadlines and waits are so much later here."""
 
 
 EventBody: TypeAlias = (

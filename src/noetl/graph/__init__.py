@@ -1,15 +1,15 @@
 """Pictures of playbooks: the net of steps and arcs as SVG, PNG, Mermaid or DOT."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from noetl.dsl.document.playbook import Playbook
 from noetl.graph.dot import dot_of
 from noetl.graph.errors import GraphError
 from noetl.graph.mermaid import mermaid_of
-from noetl.graph.picture import Picture, picture_of
+from noetl.graph.picture import ExecutionFacts, Picture, picture_of
 from noetl.graph.svg import png_of, svg_of
 
-__all__ = ["FORMATS", "GraphError", "draw"]
+__all__ = ["FORMATS", "ExecutionFacts", "GraphError", "draw"]
 
 _WRITERS: dict[str, Callable[[Picture], bytes]] = {
     "svg": lambda picture: svg_of(picture).encode(),
@@ -20,12 +20,12 @@ _WRITERS: dict[str, Callable[[Picture], bytes]] = {
 FORMATS = tuple(_WRITERS)
 
 
-def draw(playbook: Playbook, format: str, *, states: Mapping[str, str] | None = None) -> bytes:  # noqa: A002 - what callers call it
+def draw(playbook: Playbook, format: str, *, facts: ExecutionFacts | None = None) -> bytes:  # noqa: A002 - what callers call it
     """The playbook's net in one of FORMATS; texts are UTF-8. Equal playbooks give equal bytes.
 
-    `states` (step name → status) colours steps by what happened; steps it does not name are faded.
+    `facts` colours it by what happened in an execution.
     Raises GraphError for an unknown format or a missing library.
     """
     if format not in _WRITERS:
         raise GraphError(f"unknown format `{format}`: one of {', '.join(FORMATS)}")
-    return _WRITERS[format](picture_of(playbook, states))
+    return _WRITERS[format](picture_of(playbook, facts))

@@ -8,9 +8,9 @@ from noetl.graph.layout import BoxSize
 from noetl.graph.picture import Badge, PictureNode, TaskRow
 from noetl.graph.text_measure import fit_text, text_width, wrap_text
 
-TextStyle: TypeAlias = Literal["name", "desc", "badge", "detail", "task", "kind", "mark"]
+TextStyle: TypeAlias = Literal["name", "desc", "note", "badge", "detail", "task", "kind", "mark"]
 FONT_SIZES: dict[TextStyle, float] = {
-    "name": 14, "desc": 11.5, "badge": 11.5, "detail": 11, "task": 12, "kind": 11, "mark": 11,
+    "name": 14, "desc": 11.5, "note": 11, "badge": 11.5, "detail": 11, "task": 12, "kind": 11, "mark": 11,
 }  # fmt: skip
 PAD = 14.0
 LINE = 20.0
@@ -107,6 +107,10 @@ class _Writer:
         for text in wrap_text(node.desc, DESC_ROOM, FONT_SIZES["desc"], lines=2):
             self.y -= 2
             self.line(PAD, text, "desc")
+            self.y += LINE - 3
+        if node.note:
+            self.y -= 2
+            self.line(PAD, node.note, "note")
             self.y += LINE - 3
         self.y += 2
 

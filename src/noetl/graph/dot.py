@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from noetl.graph.palette import EDGE, FAILURE, FORK, tint_of
+from noetl.graph.palette import EDGE, FAILURE, FORK, UNTAKEN, tint_of
 from noetl.graph.picture import Picture, PictureEdge, PictureNode, node_lines
 from noetl.graph.playbook_text import LONGEST_LABEL, shorten
 
@@ -40,17 +40,18 @@ def _node(node: PictureNode) -> Iterator[str]:
     if any(badge.kind == "loop" for badge in node.badges):
         yield "peripheries=2"
     if node.faded:
-        yield 'fontcolor="#94a3b8"'
+        yield 'fontcolor="' + UNTAKEN + '"'
 
 
 def _edge(edge: PictureEdge) -> str:
-    """Dashed and red for failures, thick for arcs that may be taken together."""
+    """Dashed and red for failures, thick for arcs that may be taken together, dotted if not taken."""
     attributes: list[str] = []
-    label = f"{edge.order} {shorten(edge.text, LONGEST_LABEL)}".strip()
-    if label:
+    if label := shorten(edge.label, LONGEST_LABEL):
         attributes.append(f"label={_quote(_escape(label))}")
-        attributes.append(f"tooltip={_quote(_escape(edge.text or label))}")
-    if edge.failure:
+        attributes.append(f"tooltip={_quote(_escape(edge.guard or label))}")
+    if edge.faded:
+        attributes.append(f'color="{UNTAKEN}", fontcolor="{UNTAKEN}", style=dotted')
+    elif edge.failure:
         attributes.append(f'color="{FAILURE}", fontcolor="{FAILURE}", style=dashed')
     elif edge.order == "+":
         attributes.append(f'color="{FORK}", penwidth=1.6')

@@ -9,7 +9,7 @@ from noetl.graph.picture import Picture, PictureEdge, PictureNode, node_lines
 from noetl.graph.playbook_text import LONGEST_LABEL, shorten
 
 # A `+`, `-` or `_` that begins or ends a word could be read as a list or as emphasis.
-_SPECIAL = re.compile(r"[^\w .,\u00d7…·/()=!?@$^'◇⋎⟳↻↩■-]|(?<![^\W_])[_-]|[_-](?![^\W_])")
+_SPECIAL = re.compile(r"[^\w .,\u00d7…·/()=!?@$^'◇⋎⟳↻↩■✓✗-]|(?<![^\W_])[_-]|[_-](?![^\W_])")
 _SHAPES = {"start": ('(["', '"])'), "end": ('(["', '"])'), "final": ('[["', '"]]')}
 
 
@@ -40,7 +40,7 @@ def _edge(edge: PictureEdge) -> str:
         arrow = "==>"
     if edge.failure:
         arrow = "-.->"
-    label = " ".join(part for part in (_escape(edge.order), _escape(edge.text)) if part)
+    label = _escape(edge.label)
     return f"s{edge.source} {arrow}" + (f'|"{label}"| ' if label else " ") + f"s{edge.target}"
 
 
@@ -54,6 +54,9 @@ def _styles(picture: Picture) -> Iterator[str]:
     if faded:
         yield "  classDef faded opacity:0.4"
         yield f"  class {','.join(faded)} faded"
+    untaken = [str(number) for number, edge in enumerate(picture.edges) if edge.faded]
+    if untaken:
+        yield f"  linkStyle {','.join(untaken)} opacity:0.4,stroke-dasharray:2 4"
     failures = [str(number) for number, edge in enumerate(picture.edges) if edge.failure]
     if failures:
         yield f"  linkStyle {','.join(failures)} stroke:{FAILURE}"

@@ -8,10 +8,14 @@ INK = "#0f172a"
 MUTED = "#64748b"
 EDGE = "#7c8a9d"
 FAILURE = "#d32f3b"
+DONE = "#15803d"
+TAKEN = "#334155"
+UNTAKEN = "#94a3b8"
 FORK = "#4f46e5"
 TEXTS = {
     "name": INK,
     "desc": MUTED,
+    "note": "#334155",
     "badge": "#334155",
     "detail": MUTED,
     "task": "#1e293b",

@@ -24,10 +24,19 @@ from noetl.dsl.document.playbook import (
     Step,
     Task,
 )
-from noetl.graph.playbook_text import data_label, flatten, guard_label, number_label, reads_failure
+from noetl.graph.playbook_text import (
+    EventMark,
+    data_label,
+    flatten,
+    guard_label,
+    number_label,
+    reads_failure,
+    split_event_mark,
+)
 
 StepRole: TypeAlias = Literal["start", "end", "final"]
 
+EVENT_GLYPHS: dict[EventMark, str] = {"": "", "done": "✓", "failed": "✗"}
 _GLYPHS = {"admit": "◇", "join": "⋎", "loop": "⟳", "retry": "↻", "jump": "↩", "break": "■"}
 
 
@@ -64,12 +73,15 @@ class PictureNode(Struct, frozen=True):
     """More than one arc, and every one whose guard holds is taken."""
     state: str | None
     faded: bool
+    note: str = ""
+    """What there is to say about its runs."""
 
 
 class PictureEdge(Struct, frozen=True):
     """An arc, by the numbers of its nodes.
 
     `order` is empty for an only arc, else its number in an exclusive router, `+` in an inclusive one.
+    `guard` is the whole condition, `text` what is left of it beside the mark. `taken` says how often.
     """
 
     source: int
@@ -78,6 +90,31 @@ class PictureEdge(Struct, frozen=True):
     order: str
     failure: bool
     faded: bool
+    mark: EventMark = ""
+    guard: str = ""
+    taken: int | None = None
+
+    @property
+    def count(self) -> str:
+        """How often it was taken, where that is not plain to see."""
+        return f"{self.taken}\u00d7" if self.taken is not None and self.taken > 1 else ""
+
+    @property
+    def label(self) -> str:
+        """All that stands on it, as one line."""
+        parts = (self.order, EVENT_GLYPHS[self.mark], self.text, self.count)
+        return " ".join(part for part in parts if part)
+
+
+class ExecutionFacts(Struct, frozen=True):
+    """What an execution made of a playbook, by steps; `taken` counts by step and number of the arc.
+
+    Steps without a state are faded, and so are arcs that were not taken.
+    """
+
+    states: Mapping[str, str]
+    notes: Mapping[str, str] = {}
+    taken: Mapping[tuple[str, int], int] | None = None
 
 
 class Picture(Struct, frozen=True):
@@ -88,15 +125,15 @@ class Picture(Struct, frozen=True):
     entry: int
 
 
-def picture_of(playbook: Playbook, states: Mapping[str, str] | None) -> Picture:
+def picture_of(playbook: Playbook, facts: ExecutionFacts | None = None) -> Picture:
     """All steps in document order, and all arcs that lead to one of them."""
     index = {step.name: number for number, step in enumerate(playbook.workflow)}
     arrivals = Counter(arc.step for step in playbook.workflow for arc in step.arcs)
-    edges = tuple(edge for step in playbook.workflow for edge in _edges(step, index, states))
+    edges = tuple(edge for step in playbook.workflow for edge in _edges(step, index, facts))
     return Picture(
         flatten(playbook.metadata.name),
         flatten(playbook.metadata.path),
-        tuple(_node(step, playbook, arrivals[step.name], states) for step in playbook.workflow),
+        tuple(_node(step, playbook, arrivals[step.name], facts) for step in playbook.workflow),
         edges,
         index.get(playbook.entry, 0),
     )
@@ -108,6 +145,8 @@ def node_lines(node: PictureNode) -> Iterator[str]:
     yield node.name + (f" ({', '.join(words)})" if words else "")
     if node.desc:
         yield node.desc
+    if node.note:
+        yield node.note
     for badge in node.badges:
         yield f"{_GLYPHS[badge.kind]} {badge.text}" + (f" ({badge.detail})" if badge.detail else "")
     for row in node.rows:
@@ -115,7 +154,7 @@ def node_lines(node: PictureNode) -> Iterator[str]:
         yield f"{row.label} · {row.kind}{marks}"
 
 
-def _node(step: Step, playbook: Playbook, arrivals: int, states: Mapping[str, str] | None) -> PictureNode:
+def _node(step: Step, playbook: Playbook, arrivals: int, facts: ExecutionFacts | None) -> PictureNode:
     badges = [
         *(_admission(step.admit) if step.admit else ()),
         *((_join(step.join, arrivals),) if step.join else ()),
@@ -128,8 +167,9 @@ def _node(step: Step, playbook: Playbook, arrivals: int, states: Mapping[str, st
         badges=tuple(badges),
         rows=tuple(_row(task) for task in step.tasks),
         inclusive=not step.is_exclusive and len(step.arcs) > 1,
-        state=flatten(states.get(step.name, "")) if states is not None else None,
-        faded=states is not None and step.name not in states,
+        state=flatten(facts.states.get(step.name, "")) if facts is not None else None,
+        faded=facts is not None and step.name not in facts.states,
+        note=flatten(facts.notes.get(step.name, "")) if facts is not None else "",
     )
 
 
@@ -193,7 +233,7 @@ def _mark(directive: Directive) -> PolicyMark | None:
             assert_never(directive)
 
 
-def _edges(step: Step, index: Mapping[str, int], states: Mapping[str, str] | None) -> Iterator[PictureEdge]:
+def _edges(step: Step, index: Mapping[str, int], facts: ExecutionFacts | None) -> Iterator[PictureEdge]:
     several = len(step.arcs) > 1
     for number, arc in enumerate(step.arcs):
         if arc.step not in index:
@@ -201,13 +241,22 @@ def _edges(step: Step, index: Mapping[str, int], states: Mapping[str, str] | Non
         order = ""
         if several:
             order = str(number + 1) if step.is_exclusive else "+"
+        guard = _edge_text(step, number, arc)
+        mark, text = split_event_mark(guard)
+        taken = None
+        if facts is not None and facts.taken is not None:
+            taken = facts.taken.get((step.name, number), 0)
         yield PictureEdge(
             source=index[step.name],
             target=index[arc.step],
-            text=_edge_text(step, number, arc),
+            text=text,
             order=order,
             failure=reads_failure(arc.when),
-            faded=states is not None and not {step.name, arc.step} <= states.keys(),
+            faded=taken == 0
+            or (taken is None and facts is not None and not {step.name, arc.step} <= facts.states.keys()),
+            mark=mark,
+            guard=guard,
+            taken=taken,
         )
 
 

@@ -3,7 +3,7 @@
 import json
 import re
 import unicodedata
-from typing import assert_never
+from typing import Literal, TypeAlias, assert_never
 
 from noetl.dsl.document.playbook import Guard
 from noetl.expr.expression import Expression
@@ -16,6 +16,18 @@ _SINGLE = re.compile(r"\s*\{\{-?(?P<inside>(?:(?!\{\{|\}\}).)*?)-?\}\}\s*", re.D
 _FAILURE = re.compile(r"(?P<not>!=\s*)?['\"](?:step\.failed|call\.error)['\"]")
 # Marks that turn the direction of text would turn what stands after them in the picture too.
 _TURNING = re.compile("[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
+
+EventMark: TypeAlias = Literal["", "done", "failed"]
+
+_DONE = r"['\"](?:step|loop|call)\.done['\"]"
+_FAILED = r"['\"](?:step\.failed|call\.error)['\"]"
+_ASKS = (
+    rf"event\.name\s*(?:==\s*{_DONE}|!=\s*{_FAILED}|in\s*[\[(]\s*{_DONE}(?:\s*,\s*{_DONE})*\s*[\])]"
+    rf"|(?P<failed>==\s*{_FAILED}))"
+)
+_ASKS_FIRST = re.compile(rf"{_ASKS}(?:\s+and\s+(?P<rest>.+))?")
+_ASKS_LAST = re.compile(rf"(?P<rest>.+?)\s+and\s+{_ASKS}")
+_LOOSER = re.compile(r"\b(?:or|if)\b")
 
 _LONGEST_CONSTANT = 200
 
@@ -51,6 +63,18 @@ def guard_label(guard: Guard) -> str:
             return ""
         case False:
             return "never"
+
+
+def split_event_mark(condition: str) -> tuple[EventMark, str]:
+    """A condition that asks how the step ended, and what else it asks: the first is a mark in pictures.
+
+    Where `or` or `if` may bind otherwise, the condition stays whole.
+    """
+    for pattern in (_ASKS_FIRST, _ASKS_LAST):
+        asks = pattern.fullmatch(condition)
+        if asks is not None and not _LOOSER.search(asks["rest"] or ""):
+            return "failed" if asks["failed"] else "done", asks["rest"] or ""
+    return "", condition
 
 
 def reads_failure(guard: Guard) -> bool:

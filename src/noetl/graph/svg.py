@@ -10,8 +10,22 @@ from xml.sax.saxutils import escape, quoteattr
 from noetl.graph.card import FONT_SIZES, PILL_FONT_SIZE, Card, card_of
 from noetl.graph.errors import GraphError
 from noetl.graph.layout import BoxLink, BoxSize, Layout, Point, Rect, Route, layout
-from noetl.graph.palette import BACKGROUND, EDGE, FAILURE, FONTS, FORK, INK, MUTED, PILLS, TEXTS, tint_of
+from noetl.graph.palette import (
+    BACKGROUND,
+    DONE,
+    EDGE,
+    FAILURE,
+    FONTS,
+    FORK,
+    INK,
+    MUTED,
+    PILLS,
+    TAKEN,
+    TEXTS,
+    tint_of,
+)
 from noetl.graph.picture import Picture, PictureEdge, PictureNode, node_lines
+from noetl.graph.playbook_text import EventMark
 from noetl.graph.text_measure import fit_text, text_width, wrap_text
 
 MARGIN = 32.0
@@ -20,6 +34,7 @@ GUARD = 11.0
 """The font size of guards."""
 GUARD_ROOM = 176.0
 CHIP = 16.0
+MARK = 12.0
 ROUND = 7.0
 """The radius of corners in lines."""
 SCALE = 2.0
@@ -37,14 +52,18 @@ _ICONS = {
     "retry": f'<path d="{_TURN}" stroke="#2563eb" {_STROKE}/>',
     "jump": f'<path d="M-2 -5L-5 -2L-2 1M-4.6 -2H1.5Q5 -2 5 1.2V4.5" stroke="#9333ea" {_STROKE}/>',
     "break": '<rect x="-4" y="-4" width="8" height="8" rx="1.5" fill="#64748b"/>',
+    "done": f'<path d="M-4 0.4L-1.3 3.2L4.2 -3.2" stroke="{DONE}" {_STROKE}/>',
+    "failed": f'<path d="M-3.2 -3.2L3.2 3.2M3.2 -3.2L-3.2 3.2" stroke="{FAILURE}" {_STROKE}/>',
 }
 
 
 class _Label(NamedTuple):
-    """What stands on an edge: its number in the router, and its guard on one or two lines."""
+    """What stands on an edge: its number in the router, after what, its guard, and how often it was taken."""
 
     order: str
+    mark: EventMark
     lines: tuple[str, ...]
+    times: str
     size: BoxSize
 
 
@@ -53,9 +72,7 @@ def svg_of(picture: Picture) -> str:
     cards = [card_of(node) for node in picture.nodes]
     labels = [_label_of(edge) for edge in picture.edges]
     links = [
-        BoxLink(
-            edge.source, edge.target, "failure" if edge.failure else "flow", label.size if label else None
-        )
+        BoxLink(edge.source, edge.target, _link_kind(edge), label.size if label else None)
         for edge, label in zip(picture.edges, labels, strict=True)
     ]
     plan = layout([card.size for card in cards], links, root=picture.entry)
@@ -101,26 +118,36 @@ def png_of(svg: str) -> bytes:
     return bytes(data)
 
 
+def _link_kind(edge: PictureEdge) -> str:
+    """Those of one kind may share their way: what was not taken must not lead over what was."""
+    return f"{'failure' if edge.failure else 'flow'} {edge.faded}"
+
+
 def _label_of(edge: PictureEdge) -> _Label | None:
     lines = wrap_text(edge.text, GUARD_ROOM, GUARD, lines=2)
-    if not lines and not edge.order:
+    if not edge.label:
         return None
     text = max((text_width(line, GUARD) for line in lines), default=0.0)
-    chip = CHIP + 4 if edge.order else 0.0
-    width = text + chip + (8 if lines else -4)
-    return _Label(edge.order, lines, BoxSize(round(width), round(max(14.0 * len(lines) + 4, CHIP + 2))))
+    chips = ([CHIP + 4] if edge.order else []) + ([MARK + 4] if edge.mark else [])
+    count = text_width(edge.count, GUARD, bold=True) + 2 if edge.count else 0.0
+    width = text + sum(chips) + count + (8 if lines else -4 if chips else 4)
+    size = BoxSize(round(width), round(max(14.0 * len(lines) + 4, CHIP + 2)))
+    return _Label(edge.order, edge.mark, lines, edge.count, size)
 
 
 def _edges(picture: Picture, plan: Layout, labels: Sequence[_Label | None]) -> Iterator[str]:
     # Spans that are empty, right before left, until an arc widens them.
     forks = {number: [plan.boxes[number].right, plan.boxes[number].x] for number in range(len(picture.nodes))}
     for edge, route, label in zip(picture.edges, plan.routes, labels, strict=True):
-        colour = FAILURE if edge.failure else EDGE
+        colour = FAILURE if edge.failure else TAKEN if edge.taken else EDGE
         source, target = picture.nodes[edge.source], picture.nodes[edge.target]
-        full = f"{source.name} → {target.name}" + (f": {edge.text}" if edge.text else "")
+        full = f"{source.name} → {target.name}" + (f": {edge.guard}" if edge.guard else "")
+        if edge.taken is not None:
+            full += f" (taken {edge.taken}\u00d7)" if edge.taken else " (not taken)"
         yield f'<g class="edge"{_opacity(faded=edge.faded)}><title>{escape(full)}</title>'
-        dash = ' stroke-dasharray="5 4"' if edge.failure else ""
-        yield f'<path d="{_path(route)}" fill="none" stroke="{colour}" stroke-width="1.5"{dash}/>'
+        dash = ' stroke-dasharray="2 4"' if edge.faded else ' stroke-dasharray="5 4"' if edge.failure else ""
+        line = "1.9" if edge.taken else "1.5"
+        yield f'<path d="{_path(route)}" fill="none" stroke="{colour}" stroke-width="{line}"{dash}/>'
         if route.merges is None:
             yield _arrow_head(route, colour)
         if label is not None and route.label is not None:
@@ -201,10 +228,17 @@ def _edge_label(label: _Label, rect: Rect, colour: str, *, failure: bool) -> Ite
         centre = x + CHIP / 2 + (2 if label.lines else 0)
         yield f'<circle cx="{_px(centre)}" cy="{_px(middle)}" r="7.5" fill="{fill}" stroke="{stroke}"/>'
         yield _text(centre, middle + 3.6, label.order, 10, ink, bold=True, anchor="middle")
-    start = x + (CHIP + 8 if label.order else 4)
+    start = x + (CHIP + 4 if label.order else 0)
+    if label.mark:
+        yield _icon(label.mark, start + MARK / 2 + (2 if label.order else 0), middle)
+        start += MARK + 4
+    start += 4 if label.lines else 0
     for number, line in enumerate(label.lines):
         base = middle + (number - (len(label.lines) - 1) / 2) * 14 + GUARD * 0.35
         yield _text(start, base, line, GUARD, FAILURE if failure else "#475569")
+    if label.times:
+        base = middle + GUARD * 0.35
+        yield _text(rect.right - 2, base, label.times, GUARD, colour, bold=True, anchor="end")
 
 
 def _nodes(picture: Picture, plan: Layout, cards: Sequence[Card]) -> Iterator[str]:

@@ -52,6 +52,10 @@ class Ledger(Protocol):
         """
         ...
 
+    def give_back(self, run: RunState) -> None:
+        """Lets others have a run that the worker owns; nothing of it is in flight."""
+        ...
+
     def when_durable(self, then: Callable[[], None]) -> None:
         """Calls `then` once everything reported so far would survive a crash."""
         ...

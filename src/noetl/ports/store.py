@@ -40,6 +40,8 @@ class Effects(Struct, frozen=True, kw_only=True):
     again replaces it.
     """
 
+    started_at: int | None = None
+    """The time of the first row, unless one says otherwise."""
     status: str | None = None
     path: str | None = None
     playbook: str | None = None
@@ -53,6 +55,8 @@ class Effects(Struct, frozen=True, kw_only=True):
     next_wake: int | None = None
     ended_at: int | None = None
     expires_at: int | None = None
+    forked_from: str | None = None
+    """The execution of whose rows it has a copy."""
     timers: Mapping[str, int | None] = {}
     outbox: Mapping[str, bytes | None] = {}
 
@@ -128,10 +132,9 @@ class ExecutionRecord(Struct, frozen=True, kw_only=True):
 
     execution_id: str
     version: int
-    started_at: int
-    """The time of the first row."""
     updated_at: int
     """The time of the last row."""
+    started_at: int
     status: str
     path: str
     playbook: str
@@ -144,13 +147,15 @@ class ExecutionRecord(Struct, frozen=True, kw_only=True):
     next_wake: int
     ended_at: int
     expires_at: int
+    forked_from: str
 
 
 class ExecutionQuery(Struct, frozen=True, kw_only=True):
     """Which executions to list: those for which everything given holds.
 
     `execution_id` is the beginning of their id and `path` that of their path, `since` the earliest
-    start, `labels` must all be there. `cursor` is the `next` of the page before.
+    start, `labels` must all be there. `roots` leaves out what others started. `cursor` is the `next` of the
+    page before.
     """
 
     execution_id: str = ""
@@ -159,6 +164,7 @@ class ExecutionQuery(Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = {}
     since: int = 0
     parent: str = ""
+    roots: bool = False
     cursor: str = ""
     limit: int = 100
 

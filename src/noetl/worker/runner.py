@@ -100,6 +100,13 @@ class Runner:
         """Begins nothing any more; what is in flight may end."""
         self._held = True
 
+    def give_back(self) -> None:
+        """Lets others have the runs of which nothing is in flight. After `hold`."""
+        for claimed in list(self._claimed.values()):
+            if claimed.owned and not claimed.open_attempts:
+                claimed.ledger.give_back(claimed.run)
+                self._leave(claimed)
+
     async def kill(self) -> None:
         """Interrupts everything in flight. Nothing is reported."""
         self._held = True

@@ -6,6 +6,7 @@ import click
 
 from noetl.cli import console, options
 from noetl.cli.options import FileName
+from noetl.cli.timestamps import local_time, parse_iso
 
 
 @click.group()
@@ -81,7 +82,8 @@ def list_(**store_flags: str | None) -> None:
     name_width = max((len(entry["name"]) for entry in credentials), default=0)
     kind_width = max((len(entry["kind"]) for entry in credentials), default=0)
     for entry in credentials:
-        line = f"{entry['name']:<{name_width}}  {entry['kind']:<{kind_width}}  {entry['updated_at']}"
+        updated = local_time(parse_iso(entry["updated_at"]))
+        line = f"{entry['name']:<{name_width}}  {entry['kind']:<{kind_width}}  {updated}"
         console.write_text(console.visible(line) + "\n")
     if not credentials:
         console.say("no credentials are stored")
@@ -100,8 +102,9 @@ def show(name: str, *, reveal: bool, **store_flags: str | None) -> None:
     document: dict[str, Any] = show_credential(configuration, name, reveal=reveal)
     if configuration.settings.output == "json":
         console.write_json(document)
-    else:
-        console.write_text("".join(f"{line}\n" for line in yaml_lines(document)))
+        return
+    document |= {key: local_time(parse_iso(document[key])) for key in ("created_at", "updated_at")}
+    console.write_text("".join(f"{line}\n" for line in yaml_lines(document)))
 
 
 @credential.command()

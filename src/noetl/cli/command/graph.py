@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
@@ -13,8 +14,8 @@ from noetl.settings import Configuration, Settings, read_settings
 
 if TYPE_CHECKING:
     from noetl.dsl.document.playbook import Playbook
-    from noetl.kernel.state.execution_state import ExecutionState
-    from noetl.ports.store import Store
+    from noetl.engine.history.read import History
+    from noetl.graph import ExecutionFacts
 
 FORMATS = ("svg", "mermaid", "dot", "png")
 """Those of `noetl.graph`, here for `--help` and completion, which shall not import it."""
@@ -63,9 +64,9 @@ def graph(
         )
     from noetl.graph import GraphError, draw
 
-    playbook, states = _read_subject(file, execution, dialect, configuration)
+    playbook, facts = _read_subject(file, execution, dialect, configuration)
     try:
-        picture = draw(playbook, picture_format, states=states)
+        picture = draw(playbook, picture_format, facts=facts)
     except GraphError as error:
         raise CommandFailure("graph", str(error), hint=getattr(error, "hint", ""), exit_code=3) from None
     if out is not None:
@@ -81,16 +82,66 @@ def graph(
 
 def _read_subject(
     file: str | None, execution: str | None, dialect: str | None, configuration: Configuration
-) -> "tuple[Playbook, dict[str, str] | None]":
-    """What is drawn, and the status of each step if it is about an execution."""
+) -> "tuple[Playbook, ExecutionFacts | None]":
+    """What is drawn, and what happened if it is about an execution."""
     written = _read_playbook(file, dialect, configuration.settings) if file is not None else None
     if execution is None:
         if written is None:
             raise click.UsageError("Missing argument 'FILE'.", click.get_current_context())
         return written, None
-    state = _read_execution(configuration, execution)
-    states: dict[str, str] = {name: summary.status for name, summary in state.summaries.items()}
-    return written or state.plan.playbook, states
+    history = _read_execution(configuration, execution)
+    return written or history.playbook, _facts_of(history, written or history.playbook)
+
+
+def _facts_of(history: "History", playbook: "Playbook") -> "ExecutionFacts":
+    """How the steps of an execution stand, what is worth a note about each, and how often arcs were taken."""
+    from noetl.cli.report.format import duration_text, pluralize
+    from noetl.events.bodies import NextEvaluated, StepScheduled, TaskProcessed, TaskStarted
+    from noetl.events.identifiers import run_id
+    from noetl.graph import ExecutionFacts
+
+    state = history.state
+    steps: dict[str, str] = {}
+    attempts: Counter[tuple[str, str]] = Counter()
+    retried: dict[tuple[str, str], None] = {}
+    taken: Counter[tuple[str, int]] = Counter()
+    for event in history.events:
+        match event.body:
+            case StepScheduled(step=step):
+                steps[run_id(event.seq)] = step
+            case TaskStarted(run=run, task=task, redelivery=0):
+                attempts[steps[run], task] += 1
+            case TaskProcessed(run=run, task=task, do="retry"):
+                retried[steps[run], task] = None
+            case NextEvaluated(run=run, selected=selected):
+                taken.update((steps[run], number) for number in selected)
+    notes: dict[str, str] = {}
+    for step, time in state.step_times().items():
+        summary = state.summaries[step]
+        words = [pluralize(summary.runs, "run")] if summary.runs > 1 else []
+        words += [f"{summary.failed} failed"] if summary.failed and summary.runs > 1 else []
+        words += [f"{task}: {attempts[at, task]} attempts" for at, task in retried if at == step]
+        if summary.runs and not state.plan.by_name[step].routes_only:
+            words.append(duration_text(time))
+        notes[step] = " \u00b7 ".join(words)
+    if playbook is not history.playbook:
+        taken = _same_arcs(taken, history.playbook, playbook)
+    return ExecutionFacts(state.step_statuses(), notes, taken)
+
+
+def _same_arcs(
+    taken: "Counter[tuple[str, int]]", before: "Playbook", now: "Playbook"
+) -> "Counter[tuple[str, int]]":
+    """Arcs that lead to the same step in another document count there, whatever their number."""
+    moved: Counter[tuple[str, int]] = Counter()
+    for (name, number), times in taken.items():
+        target = before.steps[name].arcs[number].step
+        arcs = now.steps[name].arcs if name in now.steps else ()
+        if number < len(arcs) and arcs[number].step == target:
+            moved[name, number] += times
+        elif (other := next((at for at, arc in enumerate(arcs) if arc.step == target), None)) is not None:
+            moved[name, other] += times
+    return moved
 
 
 def _read_playbook(file: str, dialect: str | None, settings: Settings) -> "Playbook":
@@ -103,17 +154,13 @@ def _read_playbook(file: str, dialect: str | None, settings: Settings) -> "Playb
     return examined.playbook
 
 
-def _read_execution(configuration: Configuration, execution: str) -> "ExecutionState":
+def _read_execution(configuration: Configuration, execution: str) -> "History":
     from noetl.cli.store_access import with_store
-    from noetl.engine.history.lookup import find_execution
-    from noetl.engine.history.read import read_plan, read_state
+    from noetl.engine.history.read import read_history
 
-    async def work(_home: object, store: "Store") -> "ExecutionState":
-        record = await find_execution(store, execution)
-        plan = await read_plan(store, record, configuration.settings.allow_kinds)
-        return await read_state(store, plan, record.execution_id)
-
-    return with_store(configuration, work)
+    return with_store(
+        configuration, lambda _home, store: read_history(store, execution, configuration.settings.allow_kinds)
+    )
 
 
 def _format_of(out: str | None) -> str:

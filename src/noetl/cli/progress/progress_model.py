@@ -74,7 +74,7 @@ class ProgressModel:
         for name, run in execution.state.runs.items():
             if run.phase == "ended" or seq_of_id(name) >= before:
                 continue
-            step_run = execution.runs[name] = StepProgress(run.step.name, run.began_at, execution.child)
+            step_run = execution.runs[name] = StepProgress(run.step.name, execution.child, run.worked)
             if run.loop is not None:
                 step_run.total, step_run.failed = run.loop.total, run.loop.failed
                 step_run.done = run.loop.succeeded + run.loop.failed
@@ -90,19 +90,21 @@ class ProgressModel:
         return line
 
     def _on_step_scheduled(self, execution: ExecutionProgress, body: of.StepScheduled, event: Event) -> None:
-        step_run = StepProgress(body.step, event.ts, execution.child)
+        step_run = StepProgress(body.step, execution.child)
         execution.runs[run_id(event.seq)] = step_run
         step_run.move(self.queued)
         step_run.start_line = self.add_line("started", event.ts, body.step, "", execution)
 
-    def _on_token_claimed(self, execution: ExecutionProgress, body: of.TokenClaimed, _: Event) -> None:
+    def _on_token_claimed(self, execution: ExecutionProgress, body: of.TokenClaimed, event: Event) -> None:
         step_run = execution.runs.get(body.run)
         if step_run is not None:
+            step_run.since = event.ts if step_run.since is None else step_run.since
             step_run.move(self.working)
 
-    def _on_lease_expired(self, execution: ExecutionProgress, body: of.LeaseExpired, _: Event) -> None:
+    def _on_lease_expired(self, execution: ExecutionProgress, body: of.LeaseExpired, event: Event) -> None:
         step_run = execution.runs.get(body.run)
         if step_run is not None:
+            step_run.stop(event.ts)
             step_run.move(self.queued)
 
     def _on_task_started(self, execution: ExecutionProgress, body: of.TaskStarted, event: Event) -> None:
@@ -163,6 +165,8 @@ class ProgressModel:
             return
         if body.signal:
             self._add_signal_line(execution, step_run.step, body.signal, event.ts)
+        if body.reason == "pause":
+            step_run.stop(event.ts)
         if step_run.total >= 0:
             return  # only the iteration waits, the others of its loop go on
         step_run.until = body.until
@@ -217,7 +221,7 @@ class ProgressModel:
         if step_run is None:
             return
         self.done += 1
-        text = duration_text(event.ts - step_run.began_at)
+        text = duration_text(step_run.time(event.ts))
         if isinstance(body, of.LoopDone):
             text += f", {body.total:,} iterations" + (f", {body.failed:,} failed" if body.failed else "")
         if step_run.retries:

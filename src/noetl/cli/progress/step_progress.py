@@ -10,7 +10,6 @@ class StepProgress:
 
     __slots__ = (
         "attempt",
-        "began_at",
         "child",
         "done",
         "failed",
@@ -18,17 +17,22 @@ class StepProgress:
         "milestone",
         "retries",
         "retry_at",
+        "since",
         "start_line",
         "step",
         "task",
         "total",
         "until",
         "waits_for",
+        "worked",
     )
 
-    def __init__(self, step: str, began: int, child: str) -> None:
+    def __init__(self, step: str, child: str, worked: int = 0) -> None:
         self.step = step
-        self.began_at = began
+        self.since: int | None = None
+        """When somebody took it up; None while nobody works on it."""
+        self.worked = worked
+        """Microseconds before that."""
         self.child = child
         self.task = ""
         self.attempt = 1
@@ -44,6 +48,14 @@ class StepProgress:
         self.start_line: ProgressLine | None = None
         self.group: dict[int, StepProgress] | None = None
         """Those that are in the same condition: queued, working or waiting."""
+
+    def time(self, now: int) -> int:
+        """Microseconds that it was worked on."""
+        return self.worked + (max(now - self.since, 0) if self.since is not None else 0)
+
+    def stop(self, ts: int) -> None:
+        """Nobody works on it any more."""
+        self.worked, self.since = self.time(ts), None
 
     def move(self, to: "dict[int, StepProgress] | None") -> None:
         """Into another condition; None: it has ended."""

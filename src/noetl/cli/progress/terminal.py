@@ -102,7 +102,7 @@ class TerminalProgress:
         elif step_run.task:
             line.append(f" {step_run.task}")
         line.append(_attempt_text(step_run, now), "yellow")
-        line.append(f" {duration_text(now - step_run.began_at)}", "dim")
+        line.append(f" {duration_text(step_run.time(now))}", "dim")
         return line
 
     def _bar(self, line: Text, step_run: StepProgress, width: int) -> None:

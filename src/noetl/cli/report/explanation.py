@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from noetl.cli.console import visible
-from noetl.cli.report.format import first_line, pluralize
+from noetl.cli.report.format import duration_text, first_line, pluralize
 from noetl.cli.timestamps import local_time
 from noetl.kernel.explain.explanation_parts import (
     Condition,
@@ -171,11 +171,12 @@ def _value_text(value: Any) -> str:
 
 
 def _state_text(run: RunExplanation) -> str:
+    time = duration_text(run.worked)
     if run.error is not None:
-        return f"failed: {_error_text(run.error)}"
+        return f"failed after {time}: {_error_text(run.error)}"
     if run.event:
-        return "done"
-    return "under way" if run.phase == "claimed" else run.phase
+        return f"done in {time}"
+    return f"{'under way' if run.phase == 'claimed' else run.phase}, {time} so far"
 
 
 def _origin_text(arrival: TokenArrival) -> str:

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from noetl.events import bodies as of
 from noetl.events.event import Event
+from noetl.kernel.state.execution_state import ExecutionState
+from noetl.model.outcome import ErrorInfo
 
 
 class FailedAttempt(NamedTuple):
@@ -55,6 +57,11 @@ class FailedAttempts:
                 _end_iteration(seen, body)
             else:
                 _observe_end(seen, body)
+
+    def attempt_with(self, state: ExecutionState, error: ErrorInfo) -> FailedAttempt | None:
+        """The attempt that left this error as an unhandled failure; None as for `attempt_of`."""
+        run = next((failure.run for failure in state.failures if failure.error == error), "")
+        return self.attempt_of(state.execution_id, run)
 
     def attempt_of(self, execution_id: str, run: str) -> FailedAttempt | None:
         """The attempt with which this run failed; None if that was not seen, or no task did."""

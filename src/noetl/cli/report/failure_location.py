@@ -5,12 +5,11 @@ import re
 from typing import NamedTuple
 
 import noetl
-from noetl.cli.report.failed_attempts import FailedAttempts
+from noetl.cli.report.failed_attempts import FailedAttempt
 from noetl.dsl.document.source import SourceLines
 from noetl.dsl.failure_positions import Failure, read_failure_positions
 from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.events.bodies import TaskProcessed
-from noetl.kernel.state.execution_state import ExecutionState
 from noetl.loader import installed_kinds
 from noetl.model.outcome import ErrorInfo
 
@@ -37,14 +36,8 @@ class FailureLocator:
     """Finds what a failure is about, in the document that its execution ran, if that is at hand."""
 
     def __init__(
-        self,
-        state: ExecutionState,
-        error: ErrorInfo,
-        source: PlaybookSource | None,
-        failed_attempts: FailedAttempts | None,
+        self, error: ErrorInfo, source: PlaybookSource | None, attempt: FailedAttempt | None
     ) -> None:
-        run = next((failure.run for failure in state.failures if failure.error == error), "")
-        attempt = failed_attempts.attempt_of(state.execution_id, run) if failed_attempts is not None else None
         self.attempt = attempt
         processed = attempt.processed if attempt is not None else None
         rule = processed.rule if processed is not None else None

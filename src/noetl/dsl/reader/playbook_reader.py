@@ -136,6 +136,13 @@ def _read_executor(
         context.report(
             "executor-profile", profile, "`executor.profile` has no effect", "use `executor.spec.pool`"
         )
+    if spec is not None and not scalar_text(node.get("kind")):
+        context.report(
+            "executor-kind",
+            node,
+            "`executor` has a `spec` and no `kind`: the playbook runs where it is started",
+            "write `kind: local`, `distributed` or `hybrid`",
+        )
     if spec is None:
         return Executor(kind=scalar_text(node.get("kind")) or "local")  # type: ignore[arg-type]  # in shape
     final = spec.get("final_step")

@@ -27,7 +27,7 @@ from noetl.dsl.document.source import (
     node_of,
     node_value,
 )
-from noetl.dsl.document.spec import inheritable_spec, merge_specs
+from noetl.dsl.document.spec import inheritable_spec, merge_specs, takes_request_timeout
 from noetl.dsl.reader.input_reader import check_inputs, read_inputs, read_labels
 from noetl.dsl.reader.reader_context import (
     ReaderContext,
@@ -279,7 +279,8 @@ def _merge_spec(
     known = frozenset(fields_of(kind.spec)) if kind else None
     defaults = node_of(dict(kind.defaults), shaped) if kind and kind.defaults else None
     own_spec = as_mapping(shaped.get("spec"))
-    executor, *inner = (inheritable_spec(spec, known) for spec in outer)
+    limits = takes_request_timeout(kind)
+    executor, *inner = (inheritable_spec(spec, known, request_timeout=limits) for spec in outer)
     if kind is not None and executor is not None:
         executor = context.shape_checker.check_fields(
             executor, {}, "`executor.spec`", templated=fields_of(kind.spec), closed=False

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from noetl.dsl.document.playbook import Playbook
 from noetl.engine.catalog.playbooks import PlaybookDocument
+from noetl.engine.clock import now
 from noetl.engine.effects import effects_of_row
 from noetl.engine.execution import ExecutionOrigin, ExecutionResources, LiveExecution
 from noetl.engine.history.lookup import PAGE, decode_rows
@@ -116,21 +117,22 @@ async def _with_own_results(
 
 def fork_command(
     source: str,
-    at: int,
+    rows: Sequence[Row],
     document: PlaybookDocument,
     *,
     ctx: Mapping[str, Any],
     workload: Mapping[str, Any],
     by: str,
 ) -> Fork:
-    """What makes the copy a fork: from here on it runs this document, with these values."""
+    """What makes a copy of these rows a fork: from here on it runs this document, with these values."""
     patches = tuple(Patch(scope="ctx", path=(key,), value=value) for key, value in ctx.items())
     return Fork(
         source,
-        at,
+        rows[-1].seq,
         patches,
         by,
         hash=document.playbook.hash,
         file=document.source.file,
         workload=dict(workload),
+        shift=max(0, now() - rows[-1].ts),
     )

@@ -6,10 +6,11 @@ from noetl.events.bodies import PlaybookExecutionRequested
 from noetl.events.codec import decode
 from noetl.events.errors import EventUnreadable
 from noetl.events.event import Event
+from noetl.kernel.errors import Refused
 from noetl.ports.store import ExecutionQuery, ExecutionRecord, ExecutionUnknown, Row, Store, StoreError
 
 PAGE = 1_000
-"""Events that are read at once."""
+"""Events or executions that are read at once."""
 
 LATEST = "latest"
 """The name of the execution that began last and is nobody's child."""
@@ -46,14 +47,42 @@ async def find_execution(store: Store, name: str) -> ExecutionRecord:
 
 
 async def _latest(store: Store) -> ExecutionRecord:
+    newest = (await store.executions(ExecutionQuery(roots=True, limit=1))).executions
+    if not newest:
+        raise ExecutionUnknown("there is no execution yet")
+    return newest[0]
+
+
+async def list_children(store: Store, parent: str) -> list[ExecutionRecord]:
+    """All that tasks of this execution started, the newest first."""
+    records: list[ExecutionRecord] = []
     cursor = ""
     while True:
-        page = await store.executions(ExecutionQuery(cursor=cursor))
-        for record in page.executions:
-            if not record.parent:
-                return record
+        page = await store.executions(ExecutionQuery(parent=parent, cursor=cursor, limit=PAGE))
+        records += page.executions
+        cursor = page.next
+        if not cursor:
+            return records
+
+
+async def require_open(store: Store, record: ExecutionRecord) -> None:
+    """Raises Refused if nothing of an execution is to go on with: it and all that it started have ended.
+
+    Children that it does not wait for may outlive it.
+    """
+    if record.ended_at and not await _has_open_children(store, record.execution_id):
+        raise Refused(f"the execution is {record.status}: there is nothing to go on with")
+
+
+async def _has_open_children(store: Store, execution_id: str) -> bool:
+    cursor = ""
+    while True:
+        page = await store.executions(ExecutionQuery(parent=execution_id, cursor=cursor))
+        for child in page.executions:
+            if not child.ended_at or await _has_open_children(store, child.execution_id):
+                return True
         if not page.next:
-            raise ExecutionUnknown("there is no execution yet")
+            return False
         cursor = page.next
 
 

@@ -92,7 +92,7 @@ class _Explainer:
                 self.over[run.id] = None
             case TokenClaimed(run=name):
                 self.runs[name].claims += 1
-            case LeaseExpired(run=name):
+            case LeaseExpired(run=name, reason="expired"):
                 self.runs[name].lost += 1
             case TaskStarted() as body:
                 self.runs[body.run].task_started(body)
@@ -109,7 +109,7 @@ class _Explainer:
     def _explain_ended_run(self, name: str) -> None:
         """A run that has left the net is explained at once, so that its values need not be kept."""
         if name in self.runs and name not in self.state.runs and name not in self.state.failed_runs:
-            self.over[name] = self.runs.pop(name).explanation()
+            self.over[name] = self.runs.pop(name).explanation(self.now)
 
     def _note_arrival(self, event: Event, body: TokenEnqueued) -> None:
         run = self.state.runs.get(body.run)
@@ -172,7 +172,7 @@ class _Explainer:
             status=state.status,
             version=state.version,
             error=failure_value(state.error) if state.error is not None else None,
-            runs=tuple(story or self.runs[name].explanation() for name, story in self.over.items()),
+            runs=tuple(story or self.runs[name].explanation(self.now) for name, story in self.over.items()),
             parked=tuple(parked_tokens(state, self.arrivals, self.gates, self.now)),
             joins=tuple(waiting_joins(state, self.arrivals)),
             discarded=tuple(self.discarded),

@@ -138,6 +138,8 @@ class RunExplanation(ExplanationPart):
     claims: int = 0
     lost: int = 0
     """How often its worker was lost."""
+    worked: int = 0
+    """Microseconds that it was worked on."""
     tasks: tuple[TaskExplanation, ...] = ()
     loop: LoopExplanation | None = None
     waits: tuple[RunWait, ...] = ()

@@ -129,7 +129,7 @@ class RunNotes:
         if body.do == "fail" and begun is not None and len(self.failing) < RETRIES_KEPT:
             self.failing[body.iteration] = begun
 
-    def explanation(self) -> RunExplanation:
+    def explanation(self, now: int) -> RunExplanation:
         """All that is known, with the run as it is now."""
         run, begun = self.run, self.story
         loop = run.loop
@@ -147,6 +147,7 @@ class RunNotes:
             final=begun.final,
             claims=self.claims,
             lost=self.lost,
+            worked=run.worked + (max(now - run.since, 0) if run.since else 0),
             tasks=tuple(
                 self.tasks[task.label].explanation(task, still_open[task.label])
                 for task in self.plan.step.tasks

@@ -52,6 +52,7 @@ class LeaseLost(Struct, frozen=True):
 
     run: str
     fence: int
+    reason: Literal["expired", "released"] = "expired"
 
 
 class Cancel(Struct, frozen=True):
@@ -74,9 +75,16 @@ class Signal(Struct, frozen=True):
 
 
 class Retry(Struct, frozen=True):
-    """Go on with a failed execution, at the steps that failed."""
+    """Go on with a failed execution, at the steps that failed.
+
+    `children` are those that failed tasks go on with; the others start new ones. `hash` and `file` are of a
+    repaired document, which the state was folded with.
+    """
 
     by: str = ""
+    children: tuple[str, ...] = ()
+    hash: str = ""
+    file: str = ""
 
 
 class PatchCtx(Struct, frozen=True):
@@ -116,6 +124,8 @@ class Fork(Struct, frozen=True):
     file: str = ""
     workload: dict[str, Any] = {}
     """Laid over the workload so far."""
+    shift: int = 0
+    """Microseconds since the last event of the history so far."""
 
 
 Command: TypeAlias = (

@@ -65,7 +65,7 @@ def decide_lease_lost(state: ExecutionState, command: LeaseLost) -> list[EventBo
     run = state.runs.get(command.run)
     if run is None or run.phase != "claimed" or run.fence != command.fence:
         return []
-    expired = LeaseExpired(run=run.id, fence=run.fence)
+    expired = LeaseExpired(run=run.id, fence=run.fence, reason=command.reason)
     return [expired, cancel_run(run, source="server")] if state.stopping else [expired]
 
 
@@ -109,6 +109,9 @@ def decide_retry(state: ExecutionState, command: Retry) -> list[EventBody]:
         by=command.by,
         steps=tuple(dict.fromkeys(run.step.name for run in runs if run.error and state.holds_back)),
         superseded=tuple(state.ran_after_failure),
+        children=command.children,
+        hash=command.hash,
+        file=command.file,
     )
     born_of_failure = [token.id for token in state.tokens.values() if token.after_failure]
     return [retried, *(TokenDiscarded(token=token, reason="retried") for token in born_of_failure)]
@@ -146,6 +149,7 @@ def decide_fork(state: ExecutionState, command: Fork) -> list[EventBody]:
         hash=command.hash,
         file=command.file,
         workload=workload,
+        shift=command.shift,
     )
     patches = _escape_patches(command.patches)
     return [forked, CtxPatched(patches=patches, by=command.by)] if patches else [forked]

@@ -16,7 +16,7 @@ from noetl.model.outcome import ErrorInfo
 
 Status: TypeAlias = Literal["new", "refused", "running", "paused", "completed", "failed", "cancelled"]
 
-STATE_FORMAT = 2
+STATE_FORMAT = 3
 """Changes whenever a snapshot of another number could be misread."""
 
 
@@ -51,9 +51,34 @@ class JoinState(Struct):
     after_failure: bool = False
 
 
+StepStatus: TypeAlias = Literal["completed", "failed", "running", "waiting", "not_admitted", "cancelled"]
+
+
 class StepSummary(Struct):
-    status: Literal["completed", "failed", "running", "waiting", "not_admitted", "cancelled"]
+    """What became of a step. `status` is what happened to it last; `failed` and `cancelled` count its runs.
+
+    A run that is opened again counts no longer. One that ended well counts as failed if its arcs could not
+    be followed.
+    """
+
+    status: StepStatus
     runs: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    failed_after: int = 0
+    """Those of them that came of an unhandled failure: a retry takes their place."""
+    cancelled_after: int = 0
+    worked: int = 0
+    """Microseconds that its runs were worked on; of those under way, up to where they last stopped."""
+
+    @property
+    def worst(self) -> StepStatus:
+        """How the worst of its runs ended, whatever is under way."""
+        if self.failed:
+            return "failed"
+        if self.cancelled:
+            return "cancelled"
+        return "completed" if self.runs else self.status
 
 
 class Occupancy(Struct):
@@ -69,6 +94,14 @@ class UnhandledFailure(Struct, frozen=True):
 
     run: str
     error: ErrorInfo
+
+
+class ForkPoint(Struct, frozen=True):
+    """What an execution is a copy of: the other one, its last event that was copied, and when that was."""
+
+    source: str
+    seq: int
+    ts: int
 
 
 class ExecutionState(Struct):
@@ -88,10 +121,13 @@ class ExecutionState(Struct):
     paused: bool = False
     started_at: int = 0
     ended_at: int = 0
+    last_ts: int = 0
+    """The time of the last event."""
     deadline: int | None = None
     timed_from: int = 0
     forked_at: int = 0
     """The number of the last event that made it a fork."""
+    fork: ForkPoint | None = None
     ctx: Variables = field(default_factory=Variables)
     agenda: Agenda = field(default_factory=Agenda)
     tokens: dict[str, Token] = {}
@@ -148,7 +184,11 @@ class ExecutionState(Struct):
 
     @property
     def holds_back(self) -> bool:
-        """Whether unhandled failures hold back what a retry of them could still change."""
+        """Whether unhandled failures hold back what a retry of them could still change.
+
+        With the same version came that failures in a row are counted, and that a step's `set` reads the
+        result of its own step and hides no earlier error.
+        """
         return self.decider >= HOLDING_BACK
 
     @property
@@ -166,12 +206,36 @@ class ExecutionState(Struct):
     def over(self) -> bool:
         return self.status in ("completed", "failed", "cancelled")
 
+    @property
+    def began_at(self) -> int:
+        """When it began itself: what a fork copied happened to another one."""
+        return self.fork.ts if self.fork is not None else self.started_at
+
     def step_of(self, token: Token) -> StepPlan:
         return self.plan.by_number[token.step]
 
     def claimed_runs(self) -> Iterator[RunState]:
         """The runs that a worker owns now."""
         return (run for run in self.runs.values() if run.phase == "claimed")
+
+    def step_statuses(self) -> dict[str, StepStatus]:
+        """How each step stands: what is under way counts first, then the worst of its runs."""
+        statuses = {name: summary.worst for name, summary in self.summaries.items()}
+        for token in self.tokens.values():
+            if token.stage != "enqueued" and (name := self.step_of(token).name) in statuses:
+                statuses[name] = "waiting"
+        busy = [run for run in self.runs.values() if run.phase != "ended"]
+        for run in sorted(busy, key=lambda run: run.phase != "suspended"):  # running wins over waiting
+            statuses[run.step.name] = "waiting" if run.phase == "suspended" else "running"
+        return statuses
+
+    def step_times(self, now: int = 0) -> dict[str, int]:
+        """Microseconds that each step was worked on, until `now` where it still is."""
+        times = {name: summary.worked for name, summary in self.summaries.items()}
+        for run in self.runs.values():
+            if run.since:
+                times[run.step.name] += max((now or self.last_ts) - run.since, 0)
+        return times
 
     def can_reach(self, number: int) -> bool:
         """Whether a token or run elsewhere may still bring a token to this step's join, also by a retry."""

@@ -9,7 +9,7 @@ from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.state import marking, run_fold
 from noetl.kernel.state.agenda import AdmitToken, DeliverSignal, RouteRun
-from noetl.kernel.state.execution_state import ExecutionState, UnhandledFailure
+from noetl.kernel.state.execution_state import ExecutionState, ForkPoint, UnhandledFailure
 from noetl.kernel.state.run_fold import RUN_FOLDS, RunEnd
 from noetl.kernel.state.run_state import RunState, reducer_of
 from noetl.kernel.state.variables import Variables
@@ -23,6 +23,7 @@ def evolve(state: ExecutionState, event: Event) -> None:
         raise WrongSequence(f"event {event.seq} cannot follow event {state.version}")
     state.version = event.seq
     _FOLDS[type(event.body)](state, event.body, event)
+    state.last_ts = event.ts
 
 
 def require_run(state: ExecutionState, run: str) -> RunState:
@@ -84,12 +85,15 @@ def _fold_token_claimed(state: ExecutionState, body: of.TokenClaimed, event: Eve
         raise WrongSequence(f"{run.id} is {run.phase} and cannot be claimed")
     state.ready.discard(run.id)
     run_fold.claim_run(run, event.seq)
+    run.since = run.since or event.ts
 
 
-def _fold_lease_expired(state: ExecutionState, body: of.LeaseExpired, _: Event) -> None:
+def _fold_lease_expired(state: ExecutionState, body: of.LeaseExpired, event: Event) -> None:
     run = require_run(state, body.run)
     if run.fence != body.fence:
         raise WrongSequence(f"{run.id} is not owned under fence {body.fence}")
+    # That an owner is gone may be noticed much later: it worked until the last event before.
+    marking.stop_clock(state, run, event.ts if body.reason == "released" else state.last_ts)
     run_fold.release_run(run)
     _offer(state, run)
 
@@ -119,6 +123,8 @@ def _fold_task_processed(state: ExecutionState, body: of.TaskProcessed, event: E
 
 def _fold_run_suspended(state: ExecutionState, body: of.RunSuspended, event: Event) -> None:
     _fold_run_event(state, body, event)
+    if body.reason == "pause":
+        marking.stop_clock(state, state.runs[body.run], event.ts)
     if body.signal:
         state.listeners.setdefault(body.signal, []).append(f"{body.run}/{body.iteration}")
         _match_signal(state, body.signal)
@@ -178,6 +184,7 @@ def _end_run(state: ExecutionState, run: RunState, body: RunEnd, event: Event) -
     run.fence = 0
     run.reported += 1
     run.ended_by, run.ended_seq, run.ended_at = body.source, event.seq, event.ts
+    marking.stop_clock(state, run, event.ts)
     state.open_runs -= 1
     state.ready.discard(run.id)
     routing = RouteRun(run.id)
@@ -244,6 +251,8 @@ def _add_unhandled_failure(state: ExecutionState, run: RunState, error: ErrorInf
         details=details,
     )
     state.failures.append(UnhandledFailure(run.id, located))
+    if run.error is None:
+        marking.count_failed_run(state, run)  # its arcs could not be followed
     run.unhandled = True
     if state.holds_back:
         state.failures_in_row[run.step.name] = state.failures_in_row.get(run.step.name, 0) + 1
@@ -327,6 +336,8 @@ def _fold_execution_retried(state: ExecutionState, body: of.ExecutionRetried, ev
     state.ending_after_failure, state.result_after_failure = -1, None
     for name in body.runs:
         run = state.failed_runs.pop(name)
+        if run.unhandled or run.error is not None:  # else it was only cut short on its way out
+            marking.count_failed_run(state, run, -1)
         run.unhandled = False
         if run.deadline is not None:
             run.deadline += event.ts - run.began_at
@@ -336,7 +347,7 @@ def _fold_execution_retried(state: ExecutionState, body: of.ExecutionRetried, ev
             state.agenda.add(RouteRun(run.id))
             run.phase = "ended"
             continue
-        run_fold.reopen_run(run)
+        run_fold.reopen_run(run, body.children)
         state.open_runs += 1
         state.summaries[run.step.name].status = "running"
         if run.final:
@@ -344,18 +355,37 @@ def _fold_execution_retried(state: ExecutionState, body: of.ExecutionRetried, ev
         _offer(state, run)
     state.failed_runs.clear()
     state.failing = 0  # they are live now
-    state.ran_after_failure.clear()
+    marking.forget_superseded(state)
     marking.rearm_joins(state)
 
 
 def _fold_execution_forked(state: ExecutionState, body: of.ExecutionForked, event: Event) -> None:
     state.forked_at = event.seq
+    state.fork = ForkPoint(body.source, body.at, event.ts)
     if body.workload is not None:
         state.inputs.workload = body.workload
+    if body.shift:
+        _shift_clocks(state, body.shift)
     for run in state.runs.values():
+        if run.phase == "claimed":
+            marking.stop_clock(state, run, state.last_ts)
         if run.phase in ("claimed", "suspended"):
             run_fold.fork_run(run)
             _offer(state, run)
+    for run in (*state.runs.values(), *state.failed_runs.values()):
+        run_fold.forget_children(run)
+
+
+def _shift_clocks(state: ExecutionState, shift: int) -> None:
+    """What has a time has as much of it left as it had when the copy was cut off."""
+    state.timed_from += shift
+    if state.deadline is not None:
+        state.deadline += shift
+    for token in state.tokens.values():
+        if token.deadline is not None:
+            token.deadline += shift
+    for run in (*state.runs.values(), *state.failed_runs.values()):
+        run_fold.shift_run(run, shift)
 
 
 _FOLDS: dict[type[EventBody], Callable[[ExecutionState, Any, Event], None]] = {

@@ -10,6 +10,7 @@ from noetl.kernel.state.agenda import AdmitToken, FireJoin, RouteRun
 from noetl.kernel.state.execution_state import ExecutionState, JoinState, Occupancy, StepSummary, Token
 from noetl.kernel.state.run_state import RunState
 from noetl.kernel.state.watchers import unwatch, watch, watching_tokens
+from noetl.model.outcome import ErrorInfo
 
 
 def occupancy_at(state: ExecutionState, number: int) -> Occupancy:
@@ -233,20 +234,53 @@ def summarise_run(state: ExecutionState, run: RunState) -> None:
     """What other steps see of a run that has ended."""
     name = run.step.name
     summary = state.summaries[name]
-    error = run.error
-    if error is None:
-        summary.status = "completed"
-    else:
-        summary.status = "cancelled" if error.kind == "cancelled" else "failed"
+    outcome = step_outcome(run.result, run.error)
+    summary.status = outcome["status"]
+    if run.error is not None:
+        count_failed_run(state, run)
     if run.step.keeps_result:
-        state.outcomes[name] = {
-            "status": summary.status,
-            "result": run.result,
-            "error": error.as_value() if error is not None else None,
-        }
+        state.outcomes[name] = outcome
     if state.watchers:
         for token in watching_tokens(state.watchers, "steps", (name,)):
             state.agenda.add(AdmitToken(token))
+
+
+def count_failed_run(state: ExecutionState, run: RunState, number: int = 1) -> None:
+    """So many more runs of its step ended as this one did, which is not well."""
+    summary = state.summaries[run.step.name]
+    if run.error is not None and run.error.kind == "cancelled":
+        summary.cancelled += number
+        summary.cancelled_after += number if run.after_failure else 0
+    else:
+        summary.failed += number
+        summary.failed_after += number if run.after_failure else 0
+
+
+def forget_superseded(state: ExecutionState) -> None:
+    """A retry takes the place of what came of unhandled failures: how that ended counts no longer."""
+    for name in state.ran_after_failure:
+        summary = state.summaries[name]
+        summary.failed -= summary.failed_after
+        summary.cancelled -= summary.cancelled_after
+        summary.failed_after = summary.cancelled_after = 0
+    state.ran_after_failure.clear()
+
+
+def stop_clock(state: ExecutionState, run: RunState, ts: int) -> None:
+    """From here on nobody works on the run."""
+    if run.since:
+        worked = max(ts - run.since, 0)
+        run.since = 0
+        run.worked += worked
+        state.summaries[run.step.name].worked += worked
+
+
+def step_outcome(result: Any, error: ErrorInfo | None) -> dict[str, Any]:
+    """What `steps.NAME` is after a run that ended so."""
+    if error is None:
+        return {"status": "completed", "result": result, "error": None}
+    status = "cancelled" if error.kind == "cancelled" else "failed"
+    return {"status": status, "result": result, "error": error.as_value()}
 
 
 def drop_run(state: ExecutionState, run: RunState, *, reopens: bool = False) -> None:

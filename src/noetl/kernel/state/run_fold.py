@@ -1,9 +1,11 @@
 """What events mean for a run: the fold that server and worker share."""
 
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from operator import itemgetter
 from typing import Any, TypeAlias, assert_never
+
+from msgspec.structs import replace
 
 from noetl.events import bodies as of
 from noetl.events.bodies import Patch
@@ -60,6 +62,37 @@ def fork_run(run: RunState) -> None:
     run.phase = "suspended" if run.stalled else "ready"
 
 
+def forget_children(run: RunState) -> None:
+    """A copy has children of its own: what the original started is not retried here."""
+    for frame in all_frames(run):
+        frame.child = ""
+
+
+def retryable_children(run: RunState) -> list[str]:
+    """The children that tasks of a failed run waited for when it ended."""
+    return [frame.child for frame in all_frames(run) if frame.child]
+
+
+def all_frames(run: RunState) -> list[Frame]:
+    """The open passes, and those that failed the loop."""
+    failed_frames = run.loop.failed_frames if run.loop is not None else {}
+    return [*run.frames.values(), *failed_frames.values()]
+
+
+def shift_run(run: RunState, shift: int) -> None:
+    """All that the run has a time for comes so much later."""
+    run.began_at += shift
+    run.since += shift if run.since else 0
+    if run.deadline is not None:
+        run.deadline += shift
+    for frame in all_frames(run):
+        frame.began_at += shift if frame.began_at else 0
+        if frame.retry_at is not None:
+            frame.retry_at += shift
+        if frame.suspension is not None and frame.suspension.until is not None:
+            frame.suspension = replace(frame.suspension, until=frame.suspension.until + shift)
+
+
 def open_frame(run: RunState, index: int) -> Frame:
     frame = run.frames[index] = Frame(index)
     tasks = run.step.step.tasks
@@ -105,6 +138,8 @@ def fold_task_processed(run: RunState, body: of.TaskProcessed) -> None:
     for patch in body.patches:
         apply_patch(run, frame, patch)
     ok = body.outcome.status == "ok"
+    if ok or body.do != "fail":
+        frame.child = ""  # another attempt or task has a child of its own
     if body.do == "retry":
         frame.retry_at = body.retry_at
         frame.polls += ok
@@ -235,6 +270,7 @@ def fold_run_suspended(run: RunState, body: of.RunSuspended) -> None:
         if frame.suspension is not None:
             raise WrongSequence(f"{run.id}/{body.iteration} is suspended already")
         frame.suspension = Suspension(body.reason, body.until, body.signal, body.child)
+        frame.child = body.child
         run.suspended += 1
         run.busy.discard(str(body.iteration))
     _release_if_stalled(run)
@@ -265,8 +301,11 @@ def fold_run_resumed(run: RunState, body: of.RunResumed) -> None:
         run.phase = "ready"
 
 
-def reopen_run(run: RunState) -> None:
-    """A failed run goes on at its failed task or iterations: tries so far no longer count."""
+def reopen_run(run: RunState, children: Collection[str]) -> None:
+    """A failed run goes on at its failed task or iterations: tries so far no longer count.
+
+    Tasks that failed with one of `children` wait for it again; others start a new one.
+    """
     run.phase, run.event, run.error, run.failed_task, run.failed_attempt = "ready", "", None, "", 0
     run.fence = run.reported = run.owed = 0
     run.paused = False
@@ -287,6 +326,8 @@ def reopen_run(run: RunState) -> None:
         frame.forgiven = frame.attempt
         frame.losses = 0
         frame.retry_at = frame.suspension = frame.resumption = None
+        if frame.child not in children:
+            frame.child = ""
         run.busy.add(str(frame.index))
     run.suspended = 0
 

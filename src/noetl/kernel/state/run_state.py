@@ -86,6 +86,8 @@ class Frame(Struct):
     began_at: int = 0
     """When a task that waits began, by its worker's clock."""
     input: Any = None
+    child: str = ""
+    """The execution that its task waits for, or failed with: after `retry`, the one to wait for again."""
     prev: Any = None
     result: Any = None
     results: dict[str, Any] = {}
@@ -135,6 +137,10 @@ class RunState(Struct):
     inherited: Any = None
     deadline: int | None = None
     began_at: int = 0
+    since: int = 0
+    """When it was taken up; 0 while nobody works on it. What it waits for itself is part of its work."""
+    worked: int = 0
+    """Microseconds before that."""
     final: bool = False
     token: str = ""
     """The first of its tokens."""

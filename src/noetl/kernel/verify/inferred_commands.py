@@ -64,7 +64,7 @@ def infer_commands(state: ExecutionState, tail: Sequence[Event]) -> Iterator[Com
         case TokenClaimed():
             yield Claim(body.run, body.worker)
         case LeaseExpired():
-            yield LeaseLost(body.run, body.fence)
+            yield LeaseLost(body.run, body.fence, body.reason)
         case ExecutionPaused():
             yield Pause(body.by)
         case ExecutionResumed():
@@ -72,7 +72,7 @@ def infer_commands(state: ExecutionState, tail: Sequence[Event]) -> Iterator[Com
         case SignalReceived():
             yield Signal(body.signal, body.payload, body.by)
         case ExecutionRetried():
-            yield Retry(body.by)
+            yield Retry(body.by, body.children, body.hash, body.file)
         case CtxPatched():
             yield PatchCtx(body.patches, body.by)
         case ExecutionForked():
@@ -139,6 +139,7 @@ def _infer_fork(body: ExecutionForked, tail: Sequence[Event]) -> Fork:
         hash=body.hash,
         file=body.file,
         workload=body.workload or {},
+        shift=body.shift,
     )
     match tail[1:2]:
         case [Event(ts=ts, body=CtxPatched(patches=patches, by=by))] if ts == tail[0].ts and by == body.by:

@@ -12,7 +12,17 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from noetl.ports.store import FACTS, NO_EFFECTS, Append, Committed, Conflict, KeyTaken, Verdict, merge_effects
+from noetl.ports.store import (
+    FACTS,
+    NO_EFFECTS,
+    Append,
+    Committed,
+    Conflict,
+    Effects,
+    KeyTaken,
+    Verdict,
+    merge_effects,
+)
 from noetl.stores.checksums import checksum_of_append, pack_numbers
 from noetl.stores.sqlite.effect_rows import (
     fact_columns,
@@ -62,12 +72,11 @@ class _ExecutionChange:
         self.x = x
         self.version = version
         self.new = version == 0
-        self.started_at = 0
         self.effects = NO_EFFECTS
 
     def advance(self, append: Append) -> None:
         if self.version == 0:
-            self.started_at = append.rows[0].ts
+            self.effects = Effects(started_at=append.rows[0].ts)
         self.version += len(append.rows)
         self.effects = merge_effects(self.effects, append.effects)
 
@@ -180,4 +189,4 @@ class AppendBatch:
 
 
 def _execution_row(change: _ExecutionChange) -> tuple[object, ...]:
-    return (change.x, change.execution_id, change.started_at, *full_fact_columns(change.effects))
+    return (change.x, change.execution_id, *full_fact_columns(change.effects))

@@ -1,7 +1,6 @@
 """Is the store sound, and how its derived rows are made again from the events."""
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 import apsw
 
@@ -10,13 +9,6 @@ from noetl.stores.checksums import checksum_of_document, checksum_of_snapshot, r
 from noetl.stores.sqlite import reader
 from noetl.stores.sqlite.effect_rows import full_fact_columns, insert_effects
 from noetl.stores.sqlite.queries import CHECK, READ, REBUILD
-
-
-class _FoldedFacts(NamedTuple):
-    """What the events of an execution say about it."""
-
-    started_at: int
-    effects: Effects
 
 
 def check_consistency(connection: apsw.Connection, derive: Derive | None) -> list[Inconsistency]:
@@ -71,12 +63,13 @@ def list_execution_ids(connection: apsw.Connection) -> list[str]:
     return [row[0] for row in connection.execute(REBUILD["ids"])]
 
 
-def _fold(connection: apsw.Connection, x: int, derive: Derive) -> _FoldedFacts:
-    started_at, effects = 0, NO_EFFECTS
+def _fold(connection: apsw.Connection, x: int, derive: Derive) -> Effects:
+    """What the events of an execution say about it."""
+    effects = NO_EFFECTS
     for row, _, _ in reader.stored_rows(connection.execute(REBUILD["events_of"], (x,))):
+        effects = effects if effects is not NO_EFFECTS else Effects(started_at=row.ts)
         effects = merge_effects(effects, derive(row))
-        started_at = started_at or row.ts
-    return _FoldedFacts(started_at, effects)
+    return effects
 
 
 def _compare_with_events(
@@ -84,8 +77,8 @@ def _compare_with_events(
 ) -> Iterator[Inconsistency]:
     row = connection.execute(READ["execution"], (execution_id,)).get
     x = row[0]
-    effects = _fold(connection, x, derive).effects
-    for name, stored, folded in zip(FACTS, row[5:], full_fact_columns(effects), strict=True):
+    effects = _fold(connection, x, derive)
+    for name, stored, folded in zip(FACTS, row[4:], full_fact_columns(effects), strict=True):
         if stored != folded:
             yield Inconsistency(execution_id, f"{name} is {stored!r}, its events say {folded!r}")
     if _differing_keys(dict(connection.execute(REBUILD["timers_of"], (x,))), effects.timers):
@@ -101,8 +94,8 @@ def rebuild_execution(connection: apsw.Connection, execution_id: str, derive: De
     if identity is None:
         return False
     x = identity[0]
-    started_at, effects = _fold(connection, x, derive)
-    connection.execute(REBUILD["rewrite"], (started_at, *full_fact_columns(effects), x))
+    effects = _fold(connection, x, derive)
+    connection.execute(REBUILD["rewrite"], (*full_fact_columns(effects), x))
     insert_effects(connection, [(x, _effects_to_apply(connection, x, effects))])
     for seq in _damaged_snapshots(connection, x):
         connection.execute(REBUILD["forget_snapshot"], (x, seq))

@@ -13,6 +13,7 @@ ROWS_PER_STATEMENT = 512
 """More gains nothing. A power of two, as every number of rows that a statement is prepared for."""
 
 _EMPTY_FACTS: dict[str, object] = {
+    "started_at": 0,
     "labels": "{}",
     "priority": 0,
     "next_wake": 0,

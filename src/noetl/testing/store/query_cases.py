@@ -22,6 +22,7 @@ class QueryCases:
             next_wake=7,
             ended_at=8,
             expires_at=9,
+            forked_from="b",
         )
         await begin_execution(store, "a", facts, ts=100)
         assert await store.execution("a") == ExecutionRecord(
@@ -41,7 +42,23 @@ class QueryCases:
             next_wake=7,
             ended_at=8,
             expires_at=9,
+            forked_from="b",
         )
+
+    @store_test
+    async def test_a_start_that_a_row_tells_counts_and_not_that_of_the_first(self, store: Store) -> None:
+        await commit_accepted(
+            store,
+            new_append("a", 0, Effects(status="running"), ts=100),
+            new_append("a", 1, Effects(started_at=500, forked_from="b"), ts=500),
+        )
+        await begin_execution(store, "c", Effects(status="running"), ts=300)
+        await commit_accepted(store, new_append("c", 1, Effects(started_at=700), ts=700))
+        records = (await store.executions(ExecutionQuery(since=400))).executions
+        assert [(record.execution_id, record.started_at, record.forked_from) for record in records] == [
+            ("c", 700, ""),
+            ("a", 500, "b"),
+        ]
 
     @store_test
     async def test_what_is_not_given_stays_and_what_is_empty_is_taken_away(self, store: Store) -> None:
@@ -130,6 +147,8 @@ class QueryCases:
             (ExecutionQuery(since=31), "dc"),
             (ExecutionQuery(since=32), "d"),
             (ExecutionQuery(parent="a"), "db"),
+            (ExecutionQuery(roots=True), "ca"),
+            (ExecutionQuery(roots=True, path="etl"), "a"),
             (ExecutionQuery(status=("failed",), path="etl", labels={"k": "1"}, since=1), "a"),
             (ExecutionQuery(status=("failed",), path="etl", parent="a"), ""),
         ):

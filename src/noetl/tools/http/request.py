@@ -15,6 +15,7 @@ from yarl import URL
 
 from noetl.model.outcome import ToolError
 from noetl.model.reference import StoredReference
+from noetl.model.secret import MASK
 from noetl.ports.tool import Call, TextMask
 from noetl.tools.host.bounded_text import MARGIN
 from noetl.tools.host.input_rules import Scalar, input_text
@@ -34,6 +35,9 @@ _PUBLIC_HEADER = re.compile(
 `Cookie` is among them because the client must see it to add those of its jar; it drops that one by itself."""
 
 
+_SECRET_NAME = re.compile(r"key|token|secret|passw|sig|auth|cred|code", re.IGNORECASE)
+
+
 class HttpRequest(NamedTuple):
     """One request, ready to be sent. `private_headers` are for the host that was asked alone."""
 
@@ -46,8 +50,13 @@ class HttpRequest(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Method and address for messages, without user, query and fragment."""
-        return f"{self.method} {self.url.with_user(None).with_query(None).with_fragment(None)}"
+        """Method and address for messages, without user and fragment; secrets in its query are masked."""
+        # What came from the keychain is masked in every message; a secret that stands in the playbook itself
+        # is known by the name of its parameter alone.
+        pairs = [
+            (name, MASK if _SECRET_NAME.search(name) else value) for name, value in self.url.query.items()
+        ]
+        return f"{self.method} {self.mask_url(self.url.with_fragment(None).with_query(pairs))}"
 
     def may_tell(self, url: URL) -> bool:
         """Whether the private headers may go there: to the same host, and encrypted if they were before."""
@@ -60,7 +69,7 @@ class HttpRequest(NamedTuple):
     def mask_url(self, url: URL) -> str:
         """The address without secrets."""
         if self.signature.query and self.signature.query[0] in url.query:
-            url = url.update_query({self.signature.query[0]: "***"})
+            url = url.update_query({self.signature.query[0]: MASK})
         return str(url.with_user(None))
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from noetl.cli import console, options
 from noetl.cli.command_failure import CommandFailure
@@ -13,8 +14,11 @@ from noetl.cli.timestamps import iso_time, local_time, now_micros, parse_time
 from noetl.ports.store import ENDED_STATUSES, ExecutionPage, ExecutionQuery, ExecutionRecord, Store
 from noetl.stores.home_folder import Home
 
-STATUSES = ("running", "paused", *ENDED_STATUSES)
+INTERRUPTED = "interrupted"
+STATUSES = ("running", INTERRUPTED, "paused", *ENDED_STATUSES)
 LIMIT = 50
+_CHILD = "↳ "
+"""Before the path of an execution that another one started."""
 
 
 @click.command("list")
@@ -34,6 +38,7 @@ LIMIT = 50
     metavar="K=V",
     help="Only with this label. May be repeated.",
 )
+@click.option("--roots", is_flag=True, help="Leave out children: what tasks of others started.")
 @click.option("--since", metavar="TIME", help="Only what began since then: 90m, 2h, 3d, or a time.")
 @click.option(
     "--limit", type=click.IntRange(1, 10_000), default=LIMIT, help=f"At most so many.  [default: {LIMIT}]"
@@ -45,6 +50,7 @@ def command(
     status: tuple[str, ...],
     path: str,
     labels: tuple[str, ...],
+    roots: bool,
     since: str | None,
     limit: int,
     cursor: str,
@@ -52,13 +58,14 @@ def command(
 ) -> None:
     """List executions, the newest first.
 
-    A running one that no process works on is shown as interrupted.
+    A running one that no process works on is interrupted. Children have a mark before their path.
     """
     configuration = options.read_configuration(**store_flags)
     query = ExecutionQuery(
         status=status,
         path=path,
         labels=dict(map(_parse_label, labels)),
+        roots=roots,
         since=parse_time(since, "--since") if since is not None else 0,
         limit=limit,
         cursor=cursor,
@@ -80,17 +87,32 @@ def command(
 async def _read_page(
     home: Home, store: Store, query: ExecutionQuery
 ) -> tuple[ExecutionPage, dict[str, ExecutionOwner]]:
+    """Who owns an execution stands in no store: whether one is interrupted is asked of each that may be."""
+    statuses = {INTERRUPTED, *query.status}
+    stored = replace(
+        query, status=tuple({"running" if name == INTERRUPTED else name for name in query.status})
+    )
+    records: list[ExecutionRecord] = []
+    owners: dict[str, ExecutionOwner] = {}
     try:
-        page = await store.executions(query)
+        while True:
+            page = await store.executions(replace(stored, limit=query.limit - len(records)))
+            for record in page.executions:
+                owner = None
+                if record.status in ("running", "paused"):
+                    owner = await find_owner(home, store, record)
+                if query.status and status_text(record, owner) not in statuses:
+                    continue
+                if owner is not None:
+                    owners[record.execution_id] = owner
+                records.append(record)
+            if not page.next or len(records) == query.limit:
+                return ExecutionPage(records, page.next), owners
+            stored = replace(stored, cursor=page.next)
     except ValueError as error:
         raise CommandFailure(
             "argument", f"--cursor: {error}", hint="`list -o json` prints it as `next`"
         ) from None
-    owners = {}
-    for record in page.executions:
-        if record.status in ("running", "paused") and (owner := await find_owner(home, store, record)):
-            owners[record.execution_id] = owner
-    return page, owners
 
 
 def record_json(record: ExecutionRecord, owner: ExecutionOwner | None) -> dict[str, Any]:
@@ -104,13 +126,14 @@ def record_json(record: ExecutionRecord, owner: ExecutionOwner | None) -> dict[s
         "duration_ms": record_duration(record) // 1_000,
         "labels": record.labels,
         "parent": record.parent or None,
+        "forked_from": record.forked_from or None,
         "events": record.version,
         "owner": owner.pid if owner else None,
     }
 
 
 def record_duration(record: ExecutionRecord) -> int:
-    """Microseconds from the first event to the last."""
+    """Microseconds from its beginning to the last event."""
     return max(0, (record.ended_at or record.updated_at) - record.started_at)
 
 
@@ -132,7 +155,7 @@ def _table(records: list[ExecutionRecord], owners: dict[str, ExecutionOwner]) ->
             duration_text(
                 now_micros() - record.started_at if record.execution_id in owners else record_duration(record)
             ),
-            console.visible(record.path),
+            f"{_CHILD if record.parent else ''}{console.visible(record.path)}",
             console.visible(" ".join(f"{key}={value}" for key, value in record.labels.items())),
         )
         for record in records

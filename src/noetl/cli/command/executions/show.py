@@ -11,8 +11,9 @@ from noetl.cli.execution_owner import ExecutionOwner, find_owner, status_text
 from noetl.cli.report.execution_report import MOST_LINES, ExecutionReport, execution_json
 from noetl.cli.report.explanation import cancel_text, discarded_lines, run_lines, section_lines, wait_lines
 from noetl.cli.report.failed_attempts import FailedAttempts
+from noetl.cli.report.failed_children import FailedChild, read_failed_children
 from noetl.cli.report.follow_up import FollowUp
-from noetl.cli.report.format import cut_lines, yaml_lines
+from noetl.cli.report.format import cut_lines, duration_text, yaml_lines
 from noetl.cli.report.next_commands import command_lines, next_commands
 from noetl.cli.report.state_json import marking_json
 from noetl.cli.store_access import with_store
@@ -22,6 +23,7 @@ from noetl.engine.history.read import History, read_history
 from noetl.engine.summary import first_failure
 from noetl.engine.task_log import LogLine, TaskLog
 from noetl.kernel.explain.explainer import Explanation, explain
+from noetl.kernel.state.execution_state import StepSummary
 from noetl.model.secret import printable_value
 from noetl.ports.store import ExecutionQuery, ExecutionRecord, Store
 from noetl.settings import Configuration
@@ -37,6 +39,8 @@ class ExecutionDetails(Struct, frozen=True):
     source: PlaybookSource
     owner: ExecutionOwner | None
     children: list[ExecutionRecord]
+    failed_attempts: FailedAttempts
+    failed_children: tuple[FailedChild, ...]
     explanation: Explanation
     log: list[LogLine]
     """What its tasks printed, if it failed."""
@@ -66,11 +70,15 @@ async def _read_details(
     record = history.record
     stored = decode_source(await store.playbook(record.playbook) or b"")
     children = await store.executions(ExecutionQuery(parent=record.execution_id, limit=CHILDREN))
+    attempts = FailedAttempts()
+    attempts.observe(record.execution_id, history.events)
     return ExecutionDetails(
         history,
         stored,
         await find_owner(home, store, record),
         children.executions[::-1],
+        attempts,
+        await read_failed_children(store, history.state, attempts, configuration.settings.allow_kinds),
         explain(history.plan, record.execution_id, history.events),
         TaskLog(home.logs).tail(record.execution_id).read() if record.status == "failed" else [],
     )
@@ -80,8 +88,11 @@ def _json(details: ExecutionDetails) -> dict[str, Any]:
     history, record = details.history, details.history.record
     request = history.request
     state = history.state
+    document = execution_json(state, version=request.version or None, last_ts=history.events[-1].ts)
+    for step, micros in state.step_times(_last_ts(details)).items():
+        document["steps"][step]["duration_ms"] = micros // 1_000
     return {
-        **execution_json(state, version=request.version or None, last_ts=history.events[-1].ts),
+        **document,
         "started_at": iso_time(record.started_at),
         "ended_at": iso_time(state.ended_at) if state.over else None,
         "events": len(history.events),
@@ -113,16 +124,11 @@ def _explanation_json(details: ExecutionDetails) -> dict[str, Any]:
     # Only a failure needs what reads documents, and that is slow to import.
     from noetl.cli.report.failure_location import FailureLocator
 
-    location = FailureLocator(history.state, error, source, _failed_attempts(history)).location()
+    attempt = details.failed_attempts.attempt_with(history.state, error)
+    location = FailureLocator(error, source, attempt).location()
     if location is not None and location.file == source.name:
         explanation["failure"] |= {"line": location.number, "column": location.column}
     return explanation
-
-
-def _failed_attempts(history: History) -> FailedAttempts:
-    attempts = FailedAttempts()
-    attempts.observe(history.record.execution_id, history.events)
-    return attempts
 
 
 def _text_lines(details: ExecutionDetails, configuration: Configuration) -> list[str]:
@@ -130,17 +136,27 @@ def _text_lines(details: ExecutionDetails, configuration: Configuration) -> list
     state = history.state
     follow_up = FollowUp(configuration)
     paint = console.stdout_paint(color=configuration.settings.color)
-    last_ts = now_micros() if details.owner else history.events[-1].ts
+    last_ts = _last_ts(details)
     status = "" if state.over else status_text(history.record, details.owner)
-    attempts = _failed_attempts(history)
-    report = ExecutionReport(state, follow_up, details.source, attempts, last_ts, paint, status, details.log)
+    report = ExecutionReport(
+        state,
+        follow_up,
+        details.source,
+        details.failed_attempts,
+        last_ts,
+        paint,
+        status,
+        children=details.failed_children,
+        log=details.log,
+    )
     parts = [report.ending(), *_fact_lines(details)]
+    times = state.step_times(last_ts)
     steps = [
-        (console.visible(name), summary.status, str(summary.runs))
-        for name, summary in state.summaries.items()
+        (console.visible(name), status, _runs_text(state.summaries[name]), duration_text(times[name]))
+        for name, status in state.step_statuses().items()
     ]
     if steps:
-        parts += ["", console.table_text(("STEP", "STATUS", "RUNS"), steps).rstrip()]
+        parts += ["", console.table_text(("STEP", "STATUS", "RUNS", "TIME"), steps).rstrip()]
     parts += section_lines("what happened", run_lines(details.explanation))
     parts += section_lines("discarded", discarded_lines(details.explanation))
     parts += section_lines("waiting", wait_lines(details.explanation))
@@ -158,6 +174,20 @@ def _text_lines(details: ExecutionDetails, configuration: Configuration) -> list
     return parts
 
 
+def _last_ts(details: ExecutionDetails) -> int:
+    """Until when its time counts: now while somebody runs it."""
+    return now_micros() if details.owner else details.history.events[-1].ts
+
+
+def _runs_text(summary: StepSummary) -> str:
+    counts = [
+        f"{number} {word}"
+        for number, word in ((summary.failed, "failed"), (summary.cancelled, "cancelled"))
+        if number and summary.runs > 1
+    ]
+    return f"{summary.runs} ({', '.join(counts)})" if counts else str(summary.runs)
+
+
 def _playbook_file(details: ExecutionDetails) -> str:
     """Where its playbook was read; a fork may run another one than it began with."""
     request = details.history.request
@@ -166,15 +196,16 @@ def _playbook_file(details: ExecutionDetails) -> str:
 
 def _fact_lines(details: ExecutionDetails) -> list[str]:
     history, record = details.history, details.history.record
-    request = history.request
+    request, state = history.request, history.state
     facts = {
         "started": local_time(record.started_at),
-        "ended": local_time(history.state.ended_at) if history.state.over else "",
+        "ended": local_time(state.ended_at) if state.over else "",
         "cancel": cancel_text(details.explanation),
         "events": str(len(history.events)),
         "version": request.version,
         "file": _playbook_file(details),
         "labels": " ".join(f"{key}={value}" for key, value in record.labels.items()),
+        "fork of": f"{state.fork.source}, event {state.fork.seq}" if state.fork is not None else "",
         "parent": record.parent,
         "owner": f"process {details.owner.pid}" if details.owner else "",
     }

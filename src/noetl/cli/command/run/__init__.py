@@ -55,6 +55,7 @@ class StartArguments(Struct, frozen=True):
     help="Start it once: a second run with this key shows the first one's execution.",
 )
 @click.option("--timeout", metavar="SECONDS", help="How long the execution may take: 90, 5m, 1h30m.")
+@options.max_result
 @click.option("--dry-run", is_flag=True, help="Show what would run, and run nothing.")
 @options.logs
 @options.quiet
@@ -69,6 +70,7 @@ def run(
     home: str | None,
     catalogs: tuple[str, ...],
     slots: int | None,
+    max_result: int,
     dry_run: bool,
     logs: bool,
     quiet: bool,
@@ -96,7 +98,8 @@ def run(
             return _print_plan(request, configuration)
     from noetl.cli.command.run.execute import execute
 
-    return execute(request, options.RunOptions(configuration, catalogs, quiet, verbose, logs))
+    run_as = options.RunOptions(configuration, catalogs, quiet, verbose, max_result, logs)
+    return execute(request, run_as)
 
 
 def _check_resume(file: str | None, start: dict[str, Any], *, dry_run: bool) -> None:

@@ -17,14 +17,16 @@ from noetl.cli.command.run.load_warnings import LoadWarnings
 from noetl.cli.command_failure import CommandFailure, invalid_playbook
 from noetl.cli.console import visible
 from noetl.cli.current_user import current_user
+from noetl.cli.options import RunOptions
 from noetl.cli.progress.display import Progress
 from noetl.cli.report.failed_attempts import FailedAttempts
+from noetl.cli.report.failed_children import FailedChild, read_failed_children
 from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.report.log_text import log_origin
 from noetl.cli.timestamps import DAY, now_micros
 from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.engine.catalog.playbook_record import PlaybookSource
-from noetl.engine.catalog.playbooks import Playbooks
+from noetl.engine.catalog.playbooks import PlaybookDocument, Playbooks
 from noetl.engine.catalog.preflight import CannotRun, Preflight
 from noetl.engine.history.fork import CannotFork
 from noetl.engine.history.lookup import find_execution, read_events
@@ -38,6 +40,8 @@ from noetl.kernel.state.execution_state import ExecutionState
 from noetl.loader import installed_kinds
 from noetl.local import Local
 from noetl.model.errors import NoetlError, ResultError
+from noetl.model.reference import encode_value, references_in
+from noetl.model.secret import hide_secrets
 from noetl.ports.store import ExecutionUnknown, Store, StoreError, StoreFull
 from noetl.settings import Configuration
 from noetl.stores import store_file_of
@@ -101,15 +105,16 @@ class ResumeRequest(Struct, frozen=True):
 
 
 class RetryRequest(Struct, frozen=True):
-    """Go on with a failed execution at what failed."""
+    """Go on with a failed execution at what failed; `source` is its repaired playbook."""
 
     name: str
     by: str = ""
-    source: None = None
+    source: PlaybookSource | None = None
     workload: dict[str, Any] = {}
 
     async def begin(self, local: Local, store: Store) -> str:
-        return await local.retry((await find_execution(store, self.name)).execution_id, by=self.by)
+        execution_id = (await find_execution(store, self.name)).execution_id
+        return await local.retry(execution_id, source=self.source, by=self.by)
 
 
 class ForkRequest(Struct, frozen=True, kw_only=True):
@@ -135,20 +140,24 @@ class ForkRequest(Struct, frozen=True, kw_only=True):
 
 
 class ForegroundEnd(Struct, frozen=True):
-    """How far an execution came, and what its playbook was read from."""
+    """How far an execution came, what its playbook was read from, and the children that failed it."""
 
     state: ExecutionState
     failed_attempts: FailedAttempts
     source: PlaybookSource
+    children: tuple[FailedChild, ...]
     log: Sequence[LogLine] = ()
     """What its tasks printed, if it failed."""
+    result: Any = None
+    """As it is printed in JSON, where something of it is stored and that was read."""
+    why_reference: str = ""
+    """Why it was not."""
 
 
 def run_in_foreground(
     request: ExecutionRequest,
-    configuration: Configuration,
+    options: RunOptions,
     progress: Progress,
-    catalogs: Sequence[Path],
     warnings: LoadWarnings,
     *,
     print_log: Callable[[str], None] | None = None,
@@ -161,9 +170,7 @@ def run_in_foreground(
     dedicate_process()
     try:
         with capture_prints():
-            return asyncio.run(
-                _run(request, configuration, progress, catalogs, warnings, print_log=print_log)
-            )
+            return asyncio.run(_run(request, options, progress, warnings, print_log=print_log))
     except NoetlError as error:
         raise _failure_of(error, request) or error from None
     finally:
@@ -185,15 +192,27 @@ def record_fork(request: ForkRequest, configuration: Configuration) -> str:
         raise _failure_of(error, request) or error from None
 
 
+def read_runnable(request: ExecutionRequest, configuration: Configuration) -> PlaybookDocument | None:
+    """The document that comes with a request, if it can run here. Raises CommandFailure."""
+    if request.source is None:
+        return None
+    try:
+        playbooks = Playbooks(allow_kinds=configuration.settings.allow_kinds)
+        return _read_checked(request.source, configuration, playbooks)
+    except NoetlError as error:
+        raise _failure_of(error, request) or error from None
+
+
 async def _run(
     request: ExecutionRequest,
-    configuration: Configuration,
+    options: RunOptions,
     progress: Progress,
-    catalogs: Sequence[Path],
     warnings: LoadWarnings,
     *,
     print_log: Callable[[str], None] | None,
 ) -> ForegroundEnd:
+    configuration = options.configuration
+    catalogs = [Path(folder) for folder in options.catalogs]
     attempts = FailedAttempts()
     announcer = _Announcer(attempts, progress, print_log)
     playbooks = Playbooks(catalogs, configuration.settings.allow_kinds, on_read=warnings.observe)
@@ -203,15 +222,37 @@ async def _run(
         local,
         store,
     ):
-        with _stopped_by_signals(local, progress), _redrawn(progress):
+        with _stopped_by_signals(local, progress), redrawn(progress):
             state = await _run_to_end(local, store, request, configuration, announcer)
         source = request.source
         if source is None:
             source = (await local.playbooks.read_stored(store, state.plan.playbook.hash)).source
         await _read_earlier_attempts(attempts, state, store)
+        children = await read_failed_children(store, state, attempts, configuration.settings.allow_kinds)
+        result, why = None, ""
+        if configuration.settings.output == "json":
+            result, why = await _read_result(local, state, options.max_result)
         await _clean_up(home_of(configuration), store, configuration)
     log = TaskLog(home_of(configuration).logs).tail(state.execution_id) if state.status == "failed" else None
-    return ForegroundEnd(state, attempts, source, log.read() if log is not None else ())
+    return ForegroundEnd(
+        state, attempts, source, children, log.read() if log is not None else (), result, why
+    )
+
+
+async def _read_result(local: Local, state: ExecutionState, most: int) -> tuple[Any, str]:
+    """A result with all that is stored of it, or why not; neither if nothing of it is stored."""
+    stored = [*references_in(state.result)]
+    if not stored:
+        return None, ""
+    too_large = f"it takes more than {most:,} bytes (--max-result)"
+    if sum(reference.get("size", 0) for reference in stored) > most:
+        return None, too_large
+    try:
+        result = hide_secrets(await local.resolve(state.result))
+    except ResultError as error:
+        return None, str(error)
+    # What is stored packed, as a table is, or inside of something stored, takes more than was known before.
+    return (None, too_large) if len(encode_value(result)) > most else (result, "")
 
 
 def _check_before_home(request: ExecutionRequest, configuration: Configuration, playbooks: Playbooks) -> None:
@@ -219,11 +260,20 @@ def _check_before_home(request: ExecutionRequest, configuration: Configuration, 
     home, settings = home_of(configuration), configuration.settings
     if store_file_of(store_url(configuration)) is None or home.exists:
         return
-    if request.source is None:
+    if not isinstance(request, StartRequest):
         where = settings.store or home.folder
         raise CommandFailure("unknown-execution", f"there are no executions in {where}", hint=_ELSEWHERE)
-    kinds = installed_kinds().with_allowed(settings.allow_kinds)
-    Preflight(playbooks, kinds, result_store_names(configuration)).check(playbooks.read(request.source))
+    _read_checked(request.source, configuration, playbooks)
+
+
+def _read_checked(
+    source: PlaybookSource, configuration: Configuration, playbooks: Playbooks
+) -> PlaybookDocument:
+    """A document that can run here. Raises PlaybookInvalid, CannotRun."""
+    kinds = installed_kinds().with_allowed(configuration.settings.allow_kinds)
+    document = playbooks.read(source)
+    Preflight(playbooks, kinds, result_store_names(configuration)).check(document)
+    return document
 
 
 class _Announcer:
@@ -311,7 +361,7 @@ def _failure_of(error: NoetlError, request: ExecutionRequest) -> CommandFailure 
         case AlreadyRunning():
             return CommandFailure("running", str(error), hint="one process at a time runs an execution")
         case Refused():
-            return CommandFailure("refused", str(error))
+            return CommandFailure("refused", str(error), hint=getattr(error, "hint", ""))
         case CannotFork():
             return CommandFailure("cannot-fork", str(error), hint=error.hint)
         case ExecutionUnknown():
@@ -361,7 +411,7 @@ def _stopped_by_signals(local: Local, progress: Progress) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _redrawn(progress: Progress) -> Iterator[None]:
+def redrawn(progress: Progress) -> Iterator[None]:
     """The display is drawn while this lasts."""
     interval = progress.interval
     if interval is None:

@@ -9,7 +9,8 @@ HAVING count(seq) = 0 OR min(seq) <> 1 OR max(seq) <> count(seq);
 -- name: wrong_time
 SELECT id, 'started at another time than its first event'
 FROM execution
-WHERE started_at <> coalesce((SELECT ts FROM event WHERE event.x = execution.x ORDER BY seq LIMIT 1), started_at);
+WHERE forked_from = ''
+  AND started_at <> coalesce((SELECT ts FROM event WHERE event.x = execution.x ORDER BY seq LIMIT 1), started_at);
 
 -- name: open_end
 SELECT id, 'the last event does not end an append'

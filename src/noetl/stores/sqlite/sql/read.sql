@@ -29,26 +29,25 @@ ORDER BY pos LIMIT ?;
 SELECT
   x, id,
   (SELECT max(seq) FROM event WHERE event.x = execution.x),
-  started_at,
   (SELECT ts FROM event WHERE event.x = execution.x ORDER BY seq DESC LIMIT 1),
-  status, path, playbook, namespace, parent, root, labels, priority, fair_key,
-  next_wake, ended_at, expires_at
+  started_at, status, path, playbook, namespace, parent, root, labels, priority, fair_key,
+  next_wake, ended_at, expires_at, forked_from
 FROM execution WHERE id = ?;
 
 -- name: executions
 SELECT
   x, id,
   (SELECT max(seq) FROM event WHERE event.x = execution.x),
-  started_at,
   (SELECT ts FROM event WHERE event.x = execution.x ORDER BY seq DESC LIMIT 1),
-  status, path, playbook, namespace, parent, root, labels, priority, fair_key,
-  next_wake, ended_at, expires_at
+  started_at, status, path, playbook, namespace, parent, root, labels, priority, fair_key,
+  next_wake, ended_at, expires_at, forked_from
 FROM execution
 WHERE x < :before
   AND id >= :execution_id AND id < :execution_id || char(0x10ffff) -- if execution_id
   AND status IN (SELECT value FROM json_each(:status)) -- if status
   AND path >= :path AND path < :path || char(0x10ffff) -- if path
   AND parent <> '' AND parent = :parent -- if parent
+  AND parent = '' -- if roots
   AND started_at >= :since -- if since
   AND NOT EXISTS (SELECT key, value FROM json_each(:labels) EXCEPT SELECT key, value FROM json_each(labels)) -- if labels
 ORDER BY x DESC LIMIT :limit;

@@ -25,5 +25,5 @@ SELECT key, body FROM outbox WHERE x = ?;
 UPDATE execution SET
   started_at = ?,
   status = ?, path = ?, playbook = ?, namespace = ?, parent = ?, root = ?, labels = ?, priority = ?,
-  fair_key = ?, next_wake = ?, ended_at = ?, expires_at = ?
+  fair_key = ?, next_wake = ?, ended_at = ?, expires_at = ?, forked_from = ?
 WHERE x = ?;

@@ -16,7 +16,7 @@
 CREATE TABLE execution (
   x INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
-  started_at INTEGER NOT NULL,         -- the ts of its first event
+  started_at INTEGER NOT NULL,         -- the ts of its first event; of a fork, when it was made
   status TEXT NOT NULL,
   path TEXT NOT NULL,
   playbook TEXT NOT NULL,
@@ -28,7 +28,8 @@ CREATE TABLE execution (
   fair_key TEXT NOT NULL,
   next_wake INTEGER NOT NULL,
   ended_at INTEGER NOT NULL,
-  expires_at INTEGER NOT NULL
+  expires_at INTEGER NOT NULL,
+  forked_from TEXT NOT NULL DEFAULT ''
 ) STRICT;
 
 CREATE INDEX execution_status ON execution (status, x);

@@ -13,25 +13,27 @@ SELECT
 INSERT INTO execution (
   x, id, started_at,
   status, path, playbook, namespace, parent, root, labels, priority, fair_key,
-  next_wake, ended_at, expires_at
+  next_wake, ended_at, expires_at, forked_from
 )
-SELECT * FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)) WHERE column1 IS NOT NULL;
+SELECT * FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)) WHERE column1 IS NOT NULL;
 
 -- name: describe_executions
 UPDATE execution SET
-  status = coalesce(new.column2, status),
-  path = coalesce(new.column3, path),
-  playbook = coalesce(new.column4, playbook),
-  namespace = coalesce(new.column5, namespace),
-  parent = coalesce(new.column6, parent),
-  root = coalesce(new.column7, root),
-  labels = coalesce(new.column8, labels),
-  priority = coalesce(new.column9, priority),
-  fair_key = coalesce(new.column10, fair_key),
-  next_wake = coalesce(new.column11, next_wake),
-  ended_at = coalesce(new.column12, ended_at),
-  expires_at = coalesce(new.column13, expires_at)
-FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)) AS new
+  started_at = coalesce(new.column2, started_at),
+  status = coalesce(new.column3, status),
+  path = coalesce(new.column4, path),
+  playbook = coalesce(new.column5, playbook),
+  namespace = coalesce(new.column6, namespace),
+  parent = coalesce(new.column7, parent),
+  root = coalesce(new.column8, root),
+  labels = coalesce(new.column9, labels),
+  priority = coalesce(new.column10, priority),
+  fair_key = coalesce(new.column11, fair_key),
+  next_wake = coalesce(new.column12, next_wake),
+  ended_at = coalesce(new.column13, ended_at),
+  expires_at = coalesce(new.column14, expires_at),
+  forked_from = coalesce(new.column15, forked_from)
+FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)) AS new
 WHERE x = new.column1;
 
 -- name: insert_events
