@@ -158,9 +158,9 @@ def test_a_failing_run_says_what_where_and_why(folder: Path) -> None:
     for words in (
         "step `start`, task `break`, attempt 1: python",
         "ValueError: no good",
-        "failing.yaml:7:",
+        "failing.yaml:11:11",
         "    number: 1",
-        'File "<code>", line 1',
+        'File "failing.yaml", line 11',
         "noetl executions retry ",
     ):
         assert words in ran.err
