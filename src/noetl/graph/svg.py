@@ -129,7 +129,7 @@ def _label_of(edge: PictureEdge) -> _Label | None:
         return None
     text = max((text_width(line, GUARD) for line in lines), default=0.0)
     chips = ([CHIP + 4] if edge.order else []) + ([MARK + 4] if edge.mark else [])
-    count = text_width(edge.count, GUARD, bold=True) + 6 if edge.count else 0.0
+    count = text_width(edge.count, GUARD, bold=True) + 2 if edge.count else 0.0
     width = text + sum(chips) + count + (8 if lines else -4 if chips else 4)
     size = BoxSize(round(width), round(max(14.0 * len(lines) + 4, CHIP + 2)))
     return _Label(edge.order, edge.mark, lines, edge.count, size)
