@@ -196,6 +196,10 @@ SPIN = """
     [
         pytest.param(SPIN, id="to itself"),
         pytest.param(
+            SPIN.replace("[poll]", "[poll], set: { ctx.done: true }"),
+            id="its own task would write it, if it could",
+        ),
+        pytest.param(
             """
             - step: start
               tool: { kind: shell, command: [poll], set: { ctx.done: "{{ outcome.result.done }}" } }
@@ -271,3 +275,16 @@ def test_an_arc_that_leads_back_to_a_step_as_long_as_it_fails(fragment: str) -> 
 )
 def test_cycles_that_a_failure_does_not_keep_going(fragment: str) -> None:
     assert_clean(fragment)
+
+
+def test_a_cycle_that_another_step_ends_is_only_work_that_goes_on() -> None:
+    fragment = """
+        - step: start
+          tool: { kind: shell, command: [count], set: { ctx.n: "{{ outcome.result.stdout }}" } }
+          next: { arcs: [{ step: poll, when: "{{ event.name == 'step.done' }}" }] }
+        - step: poll
+          tool: { kind: shell, command: [poll] }
+          next: { arcs: [{ step: start, when: §"{{ ctx.n != '3' }}" }] }
+        """
+    assert_found("swallowed-failure", fragment)
+    assert_found("failure-loop", fragment.replace("ctx.n != '3'", "ctx.m != '3'"))

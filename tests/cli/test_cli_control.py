@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command_line import COMMAND, environment, run
+from tests.playbooks import document_of
 
 HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: it, path: test/it}\n"
 GATE = HEADER + (
@@ -146,6 +147,68 @@ def test_a_failed_one_is_retried_where_it_failed(folder: Path) -> None:
     assert mended.json["steps"]["start"]["runs"] == 1
     again = run("executions", "retry", "latest", cwd=folder)
     assert (again.code, "only a failed execution" in again.err) == (2, True)
+
+
+REPAIRED = """\
+- step: start
+  tool: {name: a, kind: python, code: "result = 1"}
+  next: {arcs: [{step: work, when: "{{ event.name == 'step.done' }}"}]}
+- step: work
+  tool: {name: b, kind: python, code: "result = %s"}
+"""
+
+
+def test_a_failed_one_goes_on_with_a_repaired_playbook(folder: Path) -> None:
+    (folder / "p.yaml").write_text(document_of(REPAIRED % "nothing"))
+    failed = run("run", "p.yaml", cwd=folder)
+    hint = next(line for line in failed.err.splitlines() if "--playbook" in line)
+    words = hint.partition("noetl ")[2].partition("  ")[0].split()
+    assert words[-2:] == ["--playbook", "p.yaml"]
+    (folder / "p.yaml").write_text(document_of(REPAIRED % "5").replace("result = 1", "result = 2"))
+    refused = run(*words, "-o", "json", cwd=folder)
+    assert refused.code == 2
+    assert refused.json["error"]["code"] == "refused"
+    assert "p.yaml: step `start`, which has ended, is changed" in refused.json["error"]["message"]
+    assert "fork" in refused.json["error"]["hint"]
+    refused = run(*words, "--no-run", cwd=folder)
+    assert (refused.code, "step `start`, which has ended" in refused.err) == (2, True)
+    (folder / "p.yaml").write_text(document_of(REPAIRED % "5"))
+    done = run(*words, "-o", "json", cwd=folder)
+    assert (done.code, done.json["result"]) == (0, 5)
+    assert verb(folder, "verify", "latest")["ok"]
+    assert verb(folder, "show", "latest")["file"] == str(folder / "p.yaml")
+    events = run("executions", "events", "latest", cwd=folder).out
+    assert f"with {folder / 'p.yaml'}" in events
+
+
+def test_a_repaired_playbook_can_be_recorded_first(folder: Path) -> None:
+    (folder / "p.yaml").write_text(document_of(REPAIRED % "nothing"))
+    assert run("run", "p.yaml", "-q", cwd=folder).code == 1
+    text = document_of(REPAIRED % "5")
+    recorded = run("executions", "retry", "latest", "--no-run", "--playbook", "-", cwd=folder, stdin=text)
+    assert (recorded.code, "opened again; it is running" in recorded.err) == (0, True)
+    assert run("run", "--resume", "latest", "-q", cwd=folder).out == "5\n"
+
+
+def test_a_repaired_playbook_that_is_invalid_or_missing_changes_nothing(folder: Path) -> None:
+    (folder / "p.yaml").write_text(document_of(REPAIRED % "nothing"))
+    assert run("run", "p.yaml", "-q", cwd=folder).code == 1
+    (folder / "q.yaml").write_text(document_of(REPAIRED % "5").replace("kind: python", "kind: pyhton"))
+    for more in ((), ("--no-run",)):
+        wrong = run("executions", "retry", "latest", "--playbook", "q.yaml", *more, cwd=folder)
+        assert (wrong.code, "did you mean `python`?" in wrong.err) == (2, True)
+        missing = run("executions", "retry", "latest", "--playbook", "none.yaml", *more, cwd=folder)
+        assert (missing.code, "none.yaml" in missing.err) == (2, True)
+    usage = run("executions", "retry", "latest", "--dialect", "draft", cwd=folder)
+    assert (usage.code, "--playbook" in usage.err) == (2, True)
+    assert verb(folder, "show", "latest")["status"] == "failed"
+
+
+def test_a_retry_in_a_folder_without_executions_makes_none(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(document_of(REPAIRED % "5"))
+    unknown = run("executions", "retry", "latest", "--playbook", "p.yaml", cwd=tmp_path)
+    assert (unknown.code, "there are no executions" in unknown.err) == (2, True)
+    assert not (tmp_path / ".noetl").exists()
 
 
 def test_a_join_waits_for_the_retry_of_a_branch_that_failed(folder: Path) -> None:

@@ -1,5 +1,7 @@
 """How the end of an execution is told."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -158,9 +160,49 @@ def test_a_failure_is_told_with_all_that_helps() -> None:
         '      File "<code>", line 1',
         "    ValueError: no␛[2J",
         "",
-        f"  noetl executions retry {EXECUTION}  goes on from what failed",
-        f"  noetl executions show {EXECUTION}   what happened",
+        f"  noetl executions retry {EXECUTION} --playbook FILE  goes on from what failed, with the playbook repaired",
+        f"  noetl executions show {EXECUTION}                   what happened",
     ]
+
+
+FAILURES = {
+    "an exception in code": ("python", {"py": {"exception_type": "ValueError"}}, False, True),
+    "an exception of a name that only looks built in": (
+        "python",
+        {"py": {"exception_type": "print"}},
+        False,
+        True,
+    ),
+    "a missing file": ("python", {"py": {"exception_type": "FileNotFoundError"}}, False, False),
+    "an undefined name": ("expression", {}, False, True),
+    "a wrong input": ("input", {}, False, True),
+    "an input that may pass": ("input", {}, True, False),
+    "a status of a server": ("http_status", {}, False, False),
+    "a connection": ("connection", {}, True, False),
+    "an exit code": ("process_exit", {}, False, False),
+}
+
+
+@pytest.mark.parametrize("loop", [False, True], ids=["step", "loop"])
+@pytest.mark.parametrize(("kind", "helpers", "retryable", "repair"), FAILURES.values(), ids=FAILURES)
+def test_what_is_recommended_after_a_failure_can_help(
+    kind: Any, helpers: dict[str, Any], retryable: bool, repair: bool, loop: bool
+) -> None:
+    text = (
+        step(
+            """
+        loop: {in: [a], iterator: item}
+        tool: {name: fetch, kind: tool}
+        """
+        )
+        if loop
+        else FAILING
+    )
+    failure = Outcome(
+        status="error", error=ErrorInfo(kind=kind, message="no", retryable=retryable), helpers=helpers
+    )
+    ending = report_of(drive(text, {"fetch": failure}, workload={"id": 7}), text).ending()
+    assert f"retry {EXECUTION} --playbook FILE" in ending if repair else f"retry {EXECUTION}  " in ending
 
 
 def test_of_a_loop_the_iteration_that_failed_is_told() -> None:

@@ -62,6 +62,36 @@ workflow:
   - {name: after, kind: effect, label: "after {{ child }}", give: "{{ child }}"}
 """
 
+MENDED_CHILD = """
+workflow:
+- step: start
+  tool:
+  - {name: before, kind: effect, label: before}
+  - {name: child, kind: playbook, path: mending}
+  - {name: after, kind: effect, label: "after {{ child }}"}
+"""
+"""Its child fails, and the child of that."""
+
+MENDING = """
+workflow:
+- step: start
+  tool: {kind: effect, label: charge}
+  next: {arcs: [{step: deeper, when: "{{ event.name == 'step.done' }}"}]}
+- step: deeper
+  tool:
+    name: call
+    kind: playbook
+    document:
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: lowest, path: lowest}
+      workflow:
+      - step: start
+        tool:
+        - {name: a, kind: effect, label: reserve}
+        - {name: b, kind: effect, label: book, unless: mended}
+"""
+
 DETACHED = """
 workflow:
 - step: start

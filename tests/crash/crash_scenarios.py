@@ -123,6 +123,12 @@ def _scenarios() -> dict[str, Scenario]:
         Scenario(name="slow_retry", text=wait_playbooks.SLOW_RETRY),
         Scenario(name="final", text=step_playbooks.FINAL),
         Scenario(name="mended", text=step_playbooks.MENDED, drive=mend_and_retry),
+        Scenario(
+            name="mended_child",
+            text=child_playbooks.MENDED_CHILD,
+            files={"mending.yaml": full_document("mending", child_playbooks.MENDING)},
+            drive=mend_and_retry,
+        ),
         Scenario(name="forked", text=step_playbooks.CHAIN, drive=fork_at(TaskProcessed)),
         Scenario(name="forked_child", text=child_playbooks.CHILD, files=files, drive=fork_at(RunSuspended)),
         Scenario(name="paused", text=wait_playbooks.PAUSED, drive=pause_in_between),

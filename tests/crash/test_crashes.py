@@ -36,6 +36,7 @@ RESULTS = {
     "slow_retry": ["slow 1", "slow 2"],
     "final": None,
     "mended": ["loop 0", "loop 1"],
+    "mended_child": "after book",
     "forked": {"n": 8, "ctx": 3},
     "forked_child": "after 3 first",
     "paused": "end",
@@ -61,7 +62,9 @@ def test_a_crash_at_any_write_loses_nothing(name: str, folder: Path) -> None:
     assert crashes.at_every_write() > 8
 
 
-@pytest.mark.parametrize("name", ["pages", "joins", "admission", "child_loop", "detached", "wait"])
+@pytest.mark.parametrize(
+    "name", ["pages", "joins", "admission", "child_loop", "mended_child", "detached", "wait"]
+)
 def test_a_crash_between_any_two_decisions_loses_nothing(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

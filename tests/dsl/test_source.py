@@ -258,3 +258,56 @@ def test_positions_count_the_lines_of_the_text(line_break: str) -> None:
         scalar = root.get(key)
         assert isinstance(scalar, Scalar)
         assert position_in_text(SourceLines(text), scalar, str(scalar.value).index("y")) == (line, column)
+
+
+UNALIGNED = "it is indented by {}, and what it could belong to by {}: line it up with that"
+TABS = "YAML is indented with spaces, never with tabs"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "hint"),
+    [
+        ("a:\n\tb: 1\n", 2, TABS),
+        ("a:\n  b: 1\n\tc: 2\n", 3, TABS),
+        ("a:\n  - b: 1\n\t  c: 2\n", 3, TABS),
+        ("a:\n  -\tb: 1\n  -\tc: 2\n", 2, TABS),
+        ("a:\r\n  b: 1\r\n \tc: 2\r\n", 3, TABS),
+        ("a:\n    b: 1\n  c: 2\n", 3, UNALIGNED.format(2, "0 or 4")),
+        ("a:\n    b: 1\n# c\n\n  c: 2\n", 5, UNALIGNED.format(2, "0 or 4")),
+        ("a:\n  - b: 1\n   - c: 2\n", 3, UNALIGNED.format(3, "0 or 2 or 4")),
+        ("a:\n  - b: 1\n - c: 2\n", 3, UNALIGNED.format(1, "0 or 2 or 4")),
+        ("a:\n  - b:\n      c: 1\n  - d: 1\n   e: 3\n", 5, UNALIGNED.format(3, "0 or 2 or 4")),
+        (
+            "a:\n  b: 1\n    c: 2\n",
+            3,
+            "it is indented further than line 2, which has a value already: line them up",
+        ),
+        (
+            "a:\n  - b: 1\n     c: 2\n",
+            3,
+            "it is indented further than line 2, which has a value already: line them up",
+        ),
+        ("a:\n  b:1\n  c: 2\n", 3, "put a blank after the colon in line 2"),
+        ("a: b: c\n", 1, "quote a value that holds a colon and a blank"),
+        ("a:\n  - b: c: d\n", 2, "quote a value that holds a colon and a blank"),
+        ("a:\n  b: 1\n  c\n  d: 2\n", 4, "line 3 is neither a key with a colon nor an item with `-`"),
+        (
+            "a:\n  b: 1\n  - c\n",
+            3,
+            "an item with `-` stands among keys: indent it further, or give it a key of its own",
+        ),
+        (
+            "a:\n  - b\n  c: 1\n",
+            3,
+            "a key stands among items with `-`: line it up with the keys of the item above",
+        ),
+        ("a: @x\n", 1, "quote a value that begins with this character"),
+        ("a: 'x' y\nb: 1\n", 1, ""),
+        ("a: [1, 2", 1, ""),
+        ("a: 'x\nb: 2\n", 1, ""),
+    ],
+)
+def test_text_that_is_not_yaml_gets_a_hint(text: str, line: int, hint: str) -> None:
+    with pytest.raises(SourceError) as raised:
+        compose(text)
+    assert (raised.value.code, raised.value.line, raised.value.hint) == ("yaml-syntax", line, hint)

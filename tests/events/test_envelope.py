@@ -9,7 +9,8 @@ from hypothesis import given
 
 from noetl.events import bodies as of
 from noetl.events.bodies import EventBody
-from noetl.events.event import Event, envelope
+from noetl.events.event import Event, draft_envelope, envelope
+from noetl.events.event_kind import kind_named
 from noetl.model.outcome import ErrorInfo, failed, succeeded
 from tests.events.any_event import AT_ANY_SPEED, EXECUTION, any_event
 
@@ -36,8 +37,34 @@ def of_body(body: EventBody) -> dict[str, object]:
     return dict(envelope(Event(12, TS, body), EXECUTION))
 
 
-@pytest.mark.spec("000 §10.1")
 @pytest.mark.spec("003 §9.3")
+@AT_ANY_SPEED
+@given(any_event())
+def test_the_draft_names_its_fields_otherwise(event: Event) -> None:
+    canonical, draft = envelope(event, EXECUTION), draft_envelope(event, EXECUTION)
+    renamed = {"name": "event_type", "timestamp": "ts", "data": "payload"}
+    assert list(draft) == [renamed.get(name, name) for name in canonical]
+    assert {"event_id", "event_type", "ts", "execution_id", "trace_id", "payload"} <= draft.keys()
+    assert (draft["ts"], draft["payload"]) == (canonical["timestamp"], canonical["data"])
+    assert kind_named(str(draft["event_type"])).name == canonical["name"]
+
+
+@pytest.mark.spec("003 §9.2")
+@pytest.mark.parametrize(
+    ("body", "event_type"),
+    [
+        (of.StepDone(run="r1"), "step.done"),
+        (of.StepScheduled(step="s", tokens=("t1",)), "step.scheduled"),
+        (of.TokenEnqueued(step="s"), "token.enqueued"),
+        (of.NextEvaluated(run="r1", event="step.done"), "next.selected"),
+        (of.WorkflowFinished(status="completed"), "workflow.finished"),
+    ],
+)
+def test_the_draft_has_its_own_names_of_events(body: EventBody, event_type: str) -> None:
+    assert draft_envelope(Event(1, TS, body), EXECUTION)["event_type"] == event_type
+
+
+@pytest.mark.spec("000 §10.1")
 @AT_ANY_SPEED
 @given(any_event())
 def test_every_event_has_the_envelope(event: Event) -> None:

@@ -288,3 +288,17 @@ def test_interrupted_is_a_status_to_ask_for(noetl: InProcessCommand, recorded: R
             "3",
             "1",
         ]
+
+
+def test_children_are_marked_and_can_be_left_out(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
+    first = recorded.run(GREET, GREETED)
+    for _ in range(3):
+        recorded.run(BREAK, BROKEN, parent=ParentTask(execution_id=first, task_run_id="r5/0/say/1/1"))
+    rows = noetl("executions", "list").out.splitlines()[1:]
+    assert ["↳ docs/page" in row for row in rows] == [True, True, True, False]
+    roots = noetl("executions", "list", "--roots", "--limit", "1", "-o", "json")
+    assert (ids(roots), roots.json["next"]) == (["1"], None)
+    assert ids(noetl("executions", "list", "--roots", "--status", "failed", "-o", "json")) == []
+    assert noetl("executions", "show", "latest", "-o", "json").json["execution_id"] == first

@@ -6,8 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from noetl.cli.command.executions.family_log import FamilyLog
 from noetl.engine import task_log
+from noetl.engine.history import lookup
 from noetl.engine.task_log import MAX_TEXT, LogLine, TaskLog
+from noetl.events.bodies import ParentTask
+from noetl.ports.store import Store
+from tests.executions.execution_playbooks import BREAK, BROKEN, GREET, GREETED, HOLD
+from tests.executions.in_process_command import InProcessCommand
+from tests.executions.recorded_executions import RecordedExecutions
 
 LOG_LABELS: dict[str, str | int] = {"step": "start", "run": "r5", "task": "say", "iteration": 2, "attempt": 3}
 
@@ -98,20 +105,73 @@ def test_a_reader_sees_what_is_new(log: TaskLog) -> None:
     log.close()
 
 
-def test_following_ends_when_all_is_read(log: TaskLog) -> None:
-    async def follow() -> list[str]:
+def test_following_ends_when_all_is_read_of_children_that_come_meanwhile(
+    recorded: RecordedExecutions, log: TaskLog
+) -> None:
+    parent = recorded.begin(HOLD).start()
+    parent.save()
+    middle = recorded.begin(HOLD).start(parent=ParentTask(execution_id=parent.id, task_run_id="r5/0/say/1/1"))
+    child = recorded.begin(BREAK, BROKEN)
+    child.driver.run(parent=ParentTask(execution_id=middle.id, task_run_id="r5/0/say/1/1"))
+
+    async def follow(store: Store) -> list[tuple[str, str, str]]:
         ended = asyncio.Event()
-        seen: list[str] = []
-        log.write("x", {}, "one")
-        async for lines in log.tail("x").follow(ended):
-            seen += [line.text for line in lines]
-            if seen == ["one"]:
-                log.write("x", {}, "two")
+        seen: list[tuple[str, str, str]] = []
+        record = await store.execution(parent.id)
+        assert record is not None
+        log.write(parent.id, {}, "one")
+        async for lines in FamilyLog(store, log, record).follow(ended):
+            seen += [(line.execution_id, line.child_path, line.line.text) for line in lines]
+            if len(seen) == 1:
+                log.write(child.id, {}, "two")
+                await middle.save_in(store)
+                await child.save_in(store)
+            elif len(seen) == 2:
+                log.write(child.id, {}, "nobody looks at one that has ended again")
+                log.write(middle.id, {}, "three")
+                log.write(parent.id, {}, "four")
                 ended.set()
         return seen
 
-    assert asyncio.run(follow()) == ["one", "two"]
+    assert recorded.with_store(follow) == [
+        (parent.id, "", "one"),
+        (child.id, "docs/page", "two"),
+        (middle.id, "docs/page", "three"),
+        (parent.id, "", "four"),
+    ]
     log.close()
+
+
+def test_lines_of_children_stand_among_those_of_their_parent(
+    noetl: InProcessCommand, recorded: RecordedExecutions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookup, "PAGE", 2)  # more children than are listed at once
+    parent = recorded.run(GREET, GREETED)
+    above = ParentTask(execution_id=parent, task_run_id="r5/0/say/1/1")
+    children = [recorded.run(GREET, GREETED, parent=above) for _ in range(3)]
+    lowest = recorded.run(
+        BREAK, BROKEN, parent=ParentTask(execution_id=children[1], task_run_id="r5/0/say/1/1")
+    )
+    stranger = recorded.run(GREET, GREETED)
+    log = TaskLog(recorded.home.logs)
+    order = [parent, children[0], lowest, parent, stranger, children[2]]
+    for number, execution_id in enumerate(order):
+        log.write(execution_id, {"step": "start", "task": "say" if number else "first"}, str(number))
+    log.close()
+    lines = noetl("executions", "logs", parent, "-o", "json").json["lines"]
+    assert [(entry["text"], entry["execution_id"]) for entry in lines] == [
+        (str(number), execution_id) for number, execution_id in enumerate(order) if execution_id != stranger
+    ]
+    printed = noetl("executions", "logs", parent).out.splitlines()
+    assert [line.split("  ", 1)[1] for line in printed[:3]] == [
+        "start/first  0",
+        "[docs/page] start/say  1",
+        "[docs/page] start/say  2",
+    ]
+    only = noetl("executions", "logs", parent, "--task", "say", "-o", "json").json["lines"]
+    assert [entry["text"] for entry in only] == ["1", "2", "3", "5"]
+    below = noetl("executions", "logs", children[1], "-o", "json").json["lines"]
+    assert [entry["text"] for entry in below] == ["2"]
 
 
 def test_a_log_is_removed_once(log: TaskLog) -> None:

@@ -33,6 +33,25 @@ def test_events_are_envelopes(noetl: InProcessCommand, recorded: RecordedExecuti
     assert events[-1]["name"] == "PlaybookProcessed"
 
 
+@pytest.mark.spec("003 §9.3")
+def test_the_draft_form_of_envelopes_is_json_with_its_names(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
+    name = recorded.run(GREET, GREETED, trace_id="t" * 32)
+    canonical = noetl("executions", "events", name, "-o", "json").json["events"]
+    draft = noetl("executions", "events", name, "--envelope", "draft").json["events"]
+    assert [event["event_type"] for event in draft][-1] == "playbook.processed"
+    assert {event["trace_id"] for event in draft} == {"t" * 32}
+    assert [event["payload"] for event in draft] == [event["data"] for event in canonical]
+    assert [event["ts"] for event in draft] == [event["timestamp"] for event in canonical]
+    assert noetl("executions", "events", name, "--envelope", "canonical").json["events"] == canonical
+    lines = noetl("executions", "events", name, "--envelope", "draft", "--follow").out.splitlines()
+    assert [json.loads(line) for line in lines] == draft
+    refused = noetl("executions", "events", name, "--envelope", "drft")
+    assert refused.code == 2
+    assert "draft" in refused.err
+
+
 def test_events_are_filtered(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
     recorded.run(GREET, GREETED)
     for words, expected in (
@@ -197,7 +216,7 @@ def test_logs_are_filtered_and_shown(noetl: InProcessCommand, recorded: Recorded
         lines = noetl("executions", "logs", name, *words.split(), "-o", "json").json["lines"]
         assert [entry["text"] for entry in lines] == expected
     assert set(noetl("executions", "logs", name, "-o", "json").json["lines"][0]) == {
-        "ts", "step", "run", "task", "text",
+        "ts", "step", "run", "task", "text", "execution_id",
     }  # fmt: skip
 
 

@@ -46,6 +46,12 @@ def test_failures_that_an_arc_handles_do_not_count() -> None:
     assert (driver.status, driver.state.result) == ("completed", "end")
 
 
+def test_a_failure_that_is_handled_begins_the_count_anew() -> None:
+    text = SPIN.replace("arcs: [", "arcs: [{step: start, when: \"{{ event.error.kind == 'sql' }}\"}, ")
+    driver = limited(text, {"t": [error(), error(), error("sql"), error(), error(), error()]})
+    assert (driver.error.kind, len(driver.ran)) == ("limit", 6)
+
+
 def test_each_step_is_counted_by_itself_whatever_runs_between() -> None:
     text = SPIN.replace("{step: start,", "{step: between,") + (
         "- step: between\n  tool: [{b: {kind: noop}}]\n  next: {arcs: [{step: start}]}\n"

@@ -1,18 +1,24 @@
 """Large values leave the events, and everything works as if they had not."""
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
 
 from noetl.events.bodies import StepDone, TaskProcessed
+from noetl.events.codec import decode
+from noetl.events.event import Event
+from noetl.events.event_kind import kind_of_body
 from noetl.kernel.net.commands import ChildEnded, Signal
 from noetl.kernel.references.externalize import externalize
 from noetl.kernel.references.resolve import resolve_references
 from noetl.kernel.result_rules import INLINE_MAX_BYTES
 from noetl.kernel.state.blobs import Blob
-from noetl.model.reference import StoredReference, escape, is_reference
-from tests.kernel.driver import Driver, run
+from noetl.kernel.state.replay import replay
+from noetl.kernel.verify.verification import verify
+from noetl.model.reference import StoredReference, decode_value, escape, is_reference
+from tests.kernel.driver import EXECUTION, Driver, run
 from tests.kernel.large_values import PAGE, ROWS, two
 
 
@@ -207,3 +213,19 @@ def test_a_preview_is_never_larger_than_a_value_in_the_log() -> None:
         if isinstance(event.body, TaskProcessed) and is_reference(event.body.outcome.result)
     }
     assert len(preview.removesuffix("…")) == INLINE_MAX_BYTES
+
+
+def test_references_of_older_events_are_read_and_verified() -> None:
+    arc = 'when: "{{ event.result.n == 3 }}", args: {p: "{{ event.result }}"}'
+    driver = run(two(arc, more=", args: {a: \"{{ 'x' * 70000 }}\"}"), {"t": PAGE})
+    former = []
+    for event in driver.events:
+        data = re.sub(rb'"store":"auto","checksum":"sha256:\w+",', b"", event.body_bytes)
+        body = decode(kind_of_body(event.body).number, data, 1)
+        former.append(Event(event.seq, event.ts, body))
+    assert former != driver.events
+    state = replay(driver.plan, EXECUTION, former)
+    assert state.status == driver.state.status == "completed"
+    read = verify(driver.plan, EXECUTION, former, lambda key: decode_value(driver.stored[key]))
+    now = verify(driver.plan, EXECUTION, driver.events, lambda key: decode_value(driver.stored[key]))
+    assert (read.differences, read.unjudged) == ((), now.unjudged)

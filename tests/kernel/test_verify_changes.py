@@ -86,7 +86,7 @@ INPUTS: dict[str, tuple[str, ...]] = {
     "CancelRequested": ("by", "reason", "error"),
     "ExecutionPaused": ("by",),
     "ExecutionResumed": ("by",),
-    "ExecutionRetried": ("by",),
+    "ExecutionRetried": ("by", "children", "file"),
     "ExecutionForked": ("source", "at", "by", "hash", "file", "workload", "shift"),
 }
 """What came from outside: if it is changed, what follows from it may differ, or nothing does.

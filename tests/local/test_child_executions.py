@@ -222,3 +222,114 @@ def test_a_child_that_is_not_there_is_told_before_anything_happens(
     assert done.code != 0
     assert message in done.out + done.err
     assert not run("executions", "list", "-o", "json", cwd=tmp_path).json["executions"]
+
+
+def failure_report(folder: Path, *words: str) -> list[str]:
+    """What `run` says at the end of a failure, and `show` too."""
+    failed = run("run", "parent.yaml", *words, cwd=folder)
+    assert failed.code == 1
+    lines = failed.err.splitlines()
+    report = lines[next(at for at, line in enumerate(lines) if line.startswith("failed after")) :]
+    page = run("executions", "show", "latest", cwd=folder).out.splitlines()
+    assert page[: len(report)] == report
+    return report
+
+
+def test_the_failure_of_a_child_is_told_with_its_place_and_how_to_go_on(tmp_path: Path) -> None:
+    playbook(tmp_path, "bad", "- step: start\n  tool: {name: divide, kind: python, code: 1 / 0}\n")
+    playbook(tmp_path, "middle", "- step: start\n  tool: {name: call, kind: playbook, path: bad}\n")
+    (tmp_path / "parent.yaml").write_text(parent("  tool: {kind: playbook, path: middle}\n"))
+    report = failure_report(tmp_path)
+    details = run("executions", "show", "latest", "-o", "json", cwd=tmp_path).json
+    (middle,) = details["children"]
+    (bad,) = children_of(tmp_path, middle["execution_id"])
+    at = report.index(f"  child middle {middle['execution_id']}: failed")
+    assert report[at : at + 8] == [
+        f"  child middle {middle['execution_id']}: failed",
+        f"  child bad {bad['execution_id']}: failed",
+        "    step `start`, task `divide`, attempt 1: python",
+        "      ZeroDivisionError: division by zero",
+        "",
+        f"    {tmp_path / 'bad.yaml'}:6:16",
+        "        6 |   tool: {name: divide, kind: python, code: 1 / 0}",
+        "          |                ^",
+    ]
+    assert "    traceback:" in report[at:]
+    assert [line.split("  ")[1] for line in report[-4:]] == [
+        f"noetl executions retry {bad['execution_id']} --playbook {tmp_path / 'bad.yaml'}",
+        f"noetl executions retry {details['execution_id']}",
+        f"noetl executions show {details['execution_id']}",
+        f"noetl executions show {bad['execution_id']}",
+    ]
+    text = (tmp_path / "bad.yaml").read_text()
+    (tmp_path / "bad.yaml").write_text(text.replace("1 / 0", "result = 7"))
+    for line in report[-4:-2]:
+        last = run(*line.split("  ")[1].split()[1:], "-q", cwd=tmp_path)
+        assert last.code == 0
+    assert last.out == "7\n"
+
+
+def test_a_passing_failure_of_a_child_recommends_a_retry_of_the_parent(tmp_path: Path) -> None:
+    playbook(tmp_path, "bad", "- step: start\n  tool: {name: no, kind: shell, command: ['false']}\n")
+    (tmp_path / "parent.yaml").write_text(parent("  tool: {kind: playbook, path: bad}\n"))
+    report = failure_report(tmp_path)
+    verbs = [line.split()[2] for line in report[-3:]]
+    assert (verbs, "--playbook" in "".join(report)) == (["retry", "show", "show"], False)
+
+
+def test_a_child_that_stands_in_its_parent_is_repaired_there(tmp_path: Path) -> None:
+    text = parent("""\
+  loop: {in: [1, 0], iterator: n}
+  tool:
+    kind: playbook
+    args: {n: "{{ iter.n }}"}
+    document:
+      apiVersion: noetl.io/v2
+      kind: Playbook
+      metadata: {name: inline, path: inline}
+      workload: {n: 0}
+      workflow:
+      - step: start
+        tool: {name: divide, kind: python, args: {n: "{{ workload.n }}"}, code: result = 1 / n}
+""")
+    (tmp_path / "parent.yaml").write_text(text)
+    report = failure_report(tmp_path)
+    assert "    step `start`, task `divide`, attempt 1: python" in report
+    (retry,) = [line.split("  ")[1] for line in report if " retry " in line]
+    assert retry.endswith(" --playbook parent.yaml")
+    (tmp_path / "parent.yaml").write_text(text.replace("1 / n", "n"))
+    done = run(*retry.split()[1:], "-q", "-o", "json", cwd=tmp_path)
+    assert (done.code, done.json["result"]) == (0, [1, 0])
+
+
+def test_children_that_are_gone_or_were_repaired_since_are_no_obstacle(tmp_path: Path) -> None:
+    playbook(tmp_path, "bad", "- step: start\n  tool: {name: divide, kind: python, code: 1 / 0}\n")
+    (tmp_path / "parent.yaml").write_text(parent("  tool: {kind: playbook, path: bad}\n"))
+    report = failure_report(tmp_path)
+    text = (tmp_path / "bad.yaml").read_text()
+    (tmp_path / "bad.yaml").write_text(text.replace("1 / 0", "result = 7"))
+    repair = next(line for line in report if "--playbook" in line).split("  ")[1]
+    assert run(*repair.split()[1:], "-q", cwd=tmp_path).code == 0
+    page = run("executions", "show", "latest", cwd=tmp_path).out.splitlines()
+    child = repair.split()[3]
+    assert f"  child bad {child}: completed" in page
+    assert not any("--playbook" in line for line in page)
+
+
+def test_what_children_print_is_among_the_logs(tmp_path: Path) -> None:
+    playbook(tmp_path, "talk", "- step: start\n  tool: {name: say, kind: python, code: print('hello')}\n")
+    (tmp_path / "parent.yaml").write_text(
+        parent("""\
+  tool:
+    - {name: before, kind: python, code: print('before')}
+    - {name: call, kind: playbook, path: talk}
+    - {name: after, kind: python, code: print('after')}
+""")
+    )
+    ran(tmp_path)
+    lines = run("executions", "logs", "latest", cwd=tmp_path).out.splitlines()
+    assert [line.split("  ", 1)[1] for line in lines] == [
+        "start/before  before",
+        "[talk] start/say  hello",
+        "start/after  after",
+    ]

@@ -19,6 +19,7 @@ from noetl.model.reference import (
     list_chunk,
     manifest,
     may_hold_marker,
+    object_reference,
     references_in,
     stored_keys,
     unescape,
@@ -92,6 +93,8 @@ def test_a_reference_says_what_it_stands_for() -> None:
         "size": 37,
         "media_type": "application/json",
         "hash": "abc",
+        "store": "auto",
+        "checksum": "sha256:abc",
         "type": "list",
         "length": 9,
         "preview": "[…",
@@ -105,6 +108,22 @@ def test_a_manifest_counts_its_chunks_and_its_tail() -> None:
     assert is_manifest(marker)
     assert (marker["total"], marker["length"], marker["size"]) == (7, 7, 30)
     assert stored_keys(marker) == ("E/a", "E/b")
+    assert marker["store"] == "auto"
+    assert manifest([list_chunk("disk:E/a", 0, 3, 10)])["store"] == "disk"
+
+
+@pytest.mark.spec("000 §9.1")
+def test_a_reference_names_its_store_and_its_checksum() -> None:
+    for marker in (
+        value_reference("disk:E/abc", "x", size=3),
+        object_reference("disk:E/abc", size=3, media_type="image/png"),
+    ):
+        assert (marker["store"], marker["key"], marker["size"], marker["checksum"]) == (
+            "disk",
+            "disk:E/abc",
+            3,
+            "sha256:abc",
+        )
 
 
 def test_a_stored_list_grows_by_its_tail() -> None:

@@ -48,6 +48,9 @@ execution is what folding them gives. An event is never changed; they are number
 Fields that do not apply are left out, but for `data`. Where something was denied, discarded or cancelled,
 `data.reason` says which.
 
+`noetl executions events ID --envelope draft` prints the same in the words of the [draft](dialects.md): `event_type`, the dotted
+name, for `name` (`NextEvaluated` is `next.selected` there), `ts` for `timestamp` and `payload` for `data`.
+
 ## Ids
 
 They follow from the numbers of events, so that a fork keeps them.

@@ -1,4 +1,5 @@
 import asyncio
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from noetl.model.reference import (
 from noetl.ports.results import ResultMissing, ResultStore
 from noetl.stores.results.file_backend import FileResults
 from noetl.stores.results.memory_backend import MemoryResults
+from noetl.stores.results.named_results import NamedResults
 from noetl.stores.results.result_store_objects import ResultStoreObjects
 
 ID = "01939d2e-0000-7000-8000-000000000001"
@@ -75,3 +77,22 @@ def test_only_what_was_stored_comes_back_as_stored(results: ResultStore) -> None
     assert isinstance(back["real"], StoredReference)
     assert not isinstance(back["forged"], StoredReference)
     assert back == {"real": reference, "forged": forged}
+
+
+def test_a_published_object_names_the_store_that_has_its_copy(tmp_path: Path) -> None:
+    archive = FileResults(tmp_path / "archive")
+    results = NamedResults(FileResults(tmp_path / "own"), {"archive": archive})
+
+    async def use_objects() -> None:
+        kept = await keep_draft(ResultStoreObjects(results, ID, store="archive"))
+        assert kept["store"] == "archive"
+        reader = ResultStoreObjects(results, ID[:-1] + "2")
+        await ResultStoreObjects(results, ID).publish("report", kept)
+        published = await reader.published("report")
+        assert published is not None
+        assert (published["store"], published["checksum"]) == ("auto", kept["checksum"])
+        async with reader.local(published) as path:
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        assert published["checksum"] == f"sha256:{digest}"
+
+    asyncio.run(use_objects())

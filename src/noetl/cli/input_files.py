@@ -4,9 +4,14 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
 
 from noetl.cli.command_failure import CommandFailure
+
+if TYPE_CHECKING:
+    from noetl.engine.catalog.playbook_record import PlaybookSource
 
 STDIN = "-"
 SUFFIXES = (".yaml", ".yml")
@@ -33,6 +38,18 @@ def read_input(source: str) -> tuple[str, str]:
         return source, read_source(Path(source))[1]
     except SourceUnreadable as error:
         raise CommandFailure("unreadable", str(error)) from None
+
+
+def read_playbook_source(file: str | None, dialect: str | None) -> "PlaybookSource | None":
+    """The document that `--playbook` names, if it is there. Raises CommandFailure, UsageError."""
+    if file is None:
+        if dialect is not None:
+            raise click.UsageError("--dialect says how --playbook is read, which is missing")
+        return None
+    from noetl.engine.catalog.playbook_record import PlaybookSource
+
+    name, text = read_input(file)
+    return PlaybookSource(text, name, "" if file == STDIN else os.path.abspath(file), dialect)
 
 
 def input_name(source: str) -> str:

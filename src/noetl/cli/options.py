@@ -108,6 +108,7 @@ follow = click.option(
     "-f", "--follow", is_flag=True, help="Go on until the execution ends or nobody runs it."
 )
 step = click.option("--step", metavar="STEP", help="Only what belongs to this step.")
+other_playbook = click.option("--playbook", type=FileName(), metavar="FILE", help="Go on with this playbook.")
 no_run = click.option("--no-run", is_flag=True, help="Only record it; `noetl run --resume` goes on.")
 
 

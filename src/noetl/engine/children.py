@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,11 +12,14 @@ from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.engine.catalog.playbook_record import INLINE, PlaybookSource
 from noetl.engine.catalog.playbooks import PlaybookDocument, PlaybookMissing
 from noetl.engine.execution import ExecutionOrigin, LiveExecution
+from noetl.engine.history.lookup import list_children
 from noetl.engine.listener import EngineListener, EventHandler
-from noetl.engine.service import Service
+from noetl.engine.retry import reopen_execution
+from noetl.engine.service import AlreadyRunning, Service
 from noetl.events import bodies as of
 from noetl.events.bodies import EventBody, ParentTask
 from noetl.events.identifiers import task_run_id
+from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Cancel, ChildEnded, Request
 from noetl.kernel.pipeline.waits import child_id, waits_for_child
 from noetl.kernel.references.resolve import resolve_references
@@ -24,7 +28,7 @@ from noetl.kernel.state.run_state import Frame, RunState
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import SecretMarker, StoredReference, escape, may_hold_marker
 from noetl.ports.results import ResultError, ResultStore
-from noetl.ports.store import ENDED_STATUSES, ExecutionQuery, ExecutionRecord
+from noetl.ports.store import ENDED_STATUSES, StoreError
 
 _REFUSED = """\
 apiVersion: noetl.io/v2
@@ -34,6 +38,8 @@ workflow:
 - step: start
   tool: {kind: noop}
 """
+
+_ABANDONED = "its parent no longer waits for it"
 
 
 class Children(EngineListener):
@@ -54,7 +60,7 @@ class Children(EngineListener):
 
     async def resumed(self, live: LiveExecution) -> None:
         """After a crash: children go on, and the end of those that ended meanwhile is told."""
-        await self._resume_below(live.execution_id, live, _awaited(live.state))
+        await self._resume_below(live.execution_id, live, _awaited(live.state), _retried(live.state))
         for run in list(live.state.runs.values()):
             for frame in list(run.frames.values()):
                 if frame.suspension is not None and frame.suspension.child == child_id(run, frame):
@@ -73,9 +79,14 @@ class Children(EngineListener):
 
     def _on_suspended(self, live: LiveExecution, body: of.RunSuspended, _: int) -> None:
         """A run may wait for its child, which may be there from before a crash."""
-        if body.child:
-            run = live.state.runs[body.run]
-            self._start(live, run, run.frames[body.iteration])
+        if not body.child:
+            return
+        run = live.state.runs[body.run]
+        frame = run.frames[body.iteration]
+        if body.child == child_id(run, frame):
+            self._start(live, run, frame)
+        else:
+            self._hold_for(live, self._retry(live, body))
 
     def _on_resumed(self, live: LiveExecution, body: of.RunResumed, _: int) -> None:
         if body.reason == "timeout":
@@ -116,7 +127,7 @@ class Children(EngineListener):
         """Nobody waits any more for what a run, or one iteration of it, started."""
         for child, parent in self._living(live):
             if parent.task_run_id.startswith(task_run_prefix):
-                child.submit(Cancel(reason="its parent no longer waits for it"))
+                child.submit(Cancel(reason=_ABANDONED))
 
     def _living(self, live: LiveExecution) -> list[tuple[LiveExecution, ParentTask]]:
         """The children that have not ended."""
@@ -124,11 +135,65 @@ class Children(EngineListener):
         living = [child for child in children if not child.state.over]
         return [(child, child.origin.parent) for child in living if child.origin.parent]
 
-    async def _resume_below(self, execution_id: str, live: LiveExecution, awaited: frozenset[str]) -> None:
-        """Those that this execution started: `live` itself, or one below it that is over."""
+    async def _retry(self, live: LiveExecution, body: of.RunSuspended) -> None:
+        """Goes on with a child that a task failed with before; its end is told if it came meanwhile."""
+        try:
+            await self._go_on(live, body)
+        except (AlreadyRunning, PlaybookInvalid, Refused, ResultError, StoreError) as error:
+            fault = ErrorInfo(kind="child_failed", message=f"the child {body.child} cannot go on: {error}")
+            live.submit(ChildEnded(body.run, body.iteration, body.child, "failed", error=fault))
+
+    async def _go_on(self, live: LiveExecution, body: of.RunSuspended) -> None:
         service = self._service
-        for record in await self._records(execution_id):
+        record = await service.store.execution(body.child)
+        if record is not None and record.status == "failed":
+            inputs = live.state.runs[body.run].frames[body.iteration].input or {}
+            child = await reopen_execution(service, body.child, repaired=await self._inline(live, inputs))
+            # Durable is first that the child goes on, then that it is waited for: after a crash in between it
+            # is waited for anew, while the other order would take its old failure for the new one.
+            service.commit_log.hold(live)
+            child.when_durable(partial(self._release, live))
+        else:
+            child = await service.open(body.child)
+        child.root = live.root
+        if child.state.over:
+            child.release()
+            assert child.origin.parent is not None  # noqa: S101 - it is a child
+            await self._submit_end(live, child.origin.parent, child)
+            return
+        await service.resume(child)
+        if live.stopping or body.child not in _awaited(live.state):
+            child.submit(Cancel(reason=_ABANDONED))
+
+    async def _inline(self, live: LiveExecution, inputs: dict[str, Any]) -> PlaybookDocument | None:
+        """The document that a task holds for its child: the parent's playbook may have been repaired there.
+
+        Raises PlaybookInvalid, ResultError.
+        """
+        if (inline := inputs.get("document")) is None:
+            return None
+        return self._read_inline(live, await resolve_references(inline, live.read_blob))
+
+    def _read_inline(self, live: LiveExecution, document: Any) -> PlaybookDocument:
+        text = json.dumps(document, indent=1, ensure_ascii=False)
+        return self._service.playbooks.read(PlaybookSource(text, INLINE, live.origin.file))
+
+    async def _resume_below(
+        self,
+        execution_id: str,
+        live: LiveExecution,
+        awaited: frozenset[str],
+        retried: frozenset[str] = frozenset(),
+    ) -> None:
+        """Those that this execution started: `live` itself, or one below it that is over.
+
+        Those that are `retried` go on when they are waited for, not before: nobody would hear of their end.
+        """
+        service = self._service
+        for record in await list_children(service.store, execution_id):
             live.started_children.add(record.execution_id)
+            if record.execution_id in retried:
+                continue
             if record.status not in ENDED_STATUSES:
                 if record.execution_id not in awaited and service.runs_elsewhere(record.execution_id):
                     continue
@@ -142,18 +207,6 @@ class Children(EngineListener):
                 assert child.origin.parent is not None  # noqa: S101 - its record says so
                 await self._submit_end(live, child.origin.parent, child)
             await self._resume_below(record.execution_id, live, frozenset())
-
-    async def _records(self, parent: str) -> list[ExecutionRecord]:
-        records: list[ExecutionRecord] = []
-        cursor = ""
-        while True:
-            page = await self._service.store.executions(
-                ExecutionQuery(parent=parent, cursor=cursor, limit=1_000)
-            )
-            records += page.executions
-            cursor = page.next
-            if not cursor:
-                return records
 
     def _start(self, live: LiveExecution, run: RunState, frame: Frame) -> None:
         execution_id = child_id(run, frame)
@@ -170,18 +223,20 @@ class Children(EngineListener):
 
     def _hold_for(self, live: LiveExecution, begin: Coroutine[None, None, None]) -> None:
         """Begins a child that something has to be known for; what its parent decided waits to be written."""
-        commit_log = self._service.commit_log
 
         async def begin_and_release() -> None:
             try:
                 await begin
             finally:
-                commit_log.release(live)
-                self._service.wake(live)
+                self._release(live)
 
         # The parent's event and its child's first one go into one commit: a crash leaves both or neither.
-        commit_log.hold(live)
+        self._service.commit_log.hold(live)
         self._service.spawn(begin_and_release())
+
+    def _release(self, live: LiveExecution) -> None:
+        self._service.commit_log.release(live)
+        self._service.wake(live)
 
     async def _begin_with_stored(
         self, live: LiveExecution, execution_id: str, task_run: str, inputs: dict[str, Any]
@@ -253,8 +308,7 @@ class Children(EngineListener):
             return self._stand_in(path), ErrorInfo(kind="limit", message=message)
         try:
             if (inline := inputs.get("document")) is not None:
-                text = json.dumps(inline, indent=1, ensure_ascii=False)
-                return playbooks.read(PlaybookSource(text, INLINE, live.origin.file)), None
+                return self._read_inline(live, inline), None
             return playbooks.find(path, inputs.get("version"), live.folder), None
         except PlaybookMissing as missing:
             message = f"{missing}; {missing.hint}" if missing.hint else str(missing)
@@ -274,6 +328,13 @@ def _child_ended(parent: ParentTask, child: LiveExecution) -> ChildEnded:
     state = child.state
     assert state.status in ("completed", "failed", "cancelled")  # noqa: S101 - asked when it is over
     return ChildEnded(run, int(iteration), child.execution_id, state.status, state.result, state.error)
+
+
+def _retried(state: ExecutionState) -> frozenset[str]:
+    """The children that runs will wait for once more."""
+    frames = [frame for run in state.runs.values() for frame in run.frames.values()]
+    idle = [frame for frame in frames if frame.suspension is None and frame.resumption is None]
+    return frozenset(frame.child for frame in idle if frame.child)
 
 
 def _awaited(state: ExecutionState) -> frozenset[str]:

@@ -49,6 +49,10 @@ def _forked(ts: int, body: of.ExecutionForked) -> Effects:
     )
 
 
+def _retried(_: int, body: of.ExecutionRetried) -> Effects:
+    return Effects(status="running", ended_at=0, playbook=body.hash or None)
+
+
 def _running(_ts: int, _body: EventBody) -> Effects:
     return Effects(status="running", ended_at=0)
 
@@ -59,7 +63,7 @@ _EFFECTS: dict[type[EventBody], Callable[[int, Any], Effects]] = {
     of.ExecutionForked: _forked,
     of.ExecutionPaused: _paused,
     of.ExecutionResumed: _running,
-    of.ExecutionRetried: _running,
+    of.ExecutionRetried: _retried,
     of.CancelRequested: _running,
 }
 EFFECT_BODIES = frozenset(_EFFECTS)

@@ -15,11 +15,12 @@ from noetl.engine.execution import ExecutionOrigin, LiveExecution, TaskLogWriter
 from noetl.engine.history.fork import fork_command, read_rows_until, write_fork
 from noetl.engine.inbox import RemoteCommand
 from noetl.engine.registry import EndWaiters
+from noetl.engine.retry import reopen_execution
 from noetl.engine.scheduler import SLOTS, Scheduler, Worker
 from noetl.engine.service import CredentialCheck, Service, Watch
 from noetl.engine.timers import Timers
 from noetl.kernel.errors import Refused
-from noetl.kernel.net.commands import Request, Retry
+from noetl.kernel.net.commands import Request
 from noetl.kernel.references.resolve import resolve_references
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.ports.results import ResultStore
@@ -142,17 +143,19 @@ class Engine:
             return execution_id
         return await self._resume(await self._service.open(execution_id))
 
-    async def retry(self, execution_id: str, *, by: str = "") -> str:
-        """Goes on with a failed execution at what failed. Raises Refused, and as `resume`."""
+    async def retry(self, execution_id: str, *, source: PlaybookSource | None = None, by: str = "") -> str:
+        """Goes on with a failed execution at what failed, with a repaired document if there is one.
+
+        Raises Refused, PlaybookInvalid, CannotRun, and as `resume`.
+        """
         if execution_id in self._service.registry:
             raise Refused("only a failed execution can be retried, this one is running")
-        live = await self._service.open(execution_id)
-        try:
-            live.submit(Retry(by))
-        except Refused:
-            live.release()
-            raise
-        return await self._resume(live)
+        repaired = self.playbooks.read(source) if source is not None else None
+        if repaired is not None:
+            self._preflight.check(repaired)
+        return await self._resume(
+            await reopen_execution(self._service, execution_id, by=by, repaired=repaired)
+        )
 
     async def fork(
         self,

@@ -3,13 +3,14 @@
 import asyncio
 from typing import Literal
 
-from noetl.engine.catalog.playbooks import Playbooks
+from noetl.engine.catalog.playbooks import PlaybookDocument, Playbooks
 from noetl.engine.children import Children
 from noetl.engine.inbox import RemoteCommand, encode_command
+from noetl.engine.retry import reopen_execution
 from noetl.engine.service import AlreadyRunning, Service
 from noetl.events.event import Event
 from noetl.kernel.errors import Refused
-from noetl.kernel.net.commands import Cancel, Retry
+from noetl.kernel.net.commands import Cancel
 from noetl.ports.results import ResultStore
 from noetl.ports.store import ExecutionUnknown, Store
 from noetl.stores.ownership import Owners
@@ -55,14 +56,12 @@ class RemoteControl:
                 return await self.send(execution_id, command)
         return "sent"
 
-    async def apply_here(self, execution_id: str, command: RemoteCommand | Retry) -> list[Event]:
+    async def apply_here(self, execution_id: str, command: RemoteCommand) -> list[Event]:
         """Decides it here, where nobody owns the execution; nothing runs. What it led to.
 
         Raises AlreadyRunning, ExecutionUnknown, Refused, StoreError.
         """
-        service = Service(self._store, self._playbooks, self._owners, results=self._results)
-        children = Children(service)
-        service.subscribe(children)
+        service, children = self._service()
         live = await service.open(execution_id)
         service.registry.add(live)
         try:
@@ -74,3 +73,26 @@ class RemoteControl:
             return events
         finally:
             await service.close()
+
+    async def retry_here(
+        self, execution_id: str, *, by: str, repaired: PlaybookDocument | None
+    ) -> list[Event]:
+        """Opens a failed execution again, with a repaired document if there is one; nothing runs.
+
+        What it led to. Raises as `apply_here`.
+        """
+        service, _ = self._service()
+        live = await reopen_execution(service, execution_id, by=by, repaired=repaired)
+        service.registry.add(live)
+        try:
+            events = list(live.pending)
+            await service.commit_log.flush()
+            return events
+        finally:
+            await service.close()
+
+    def _service(self) -> tuple[Service, Children]:
+        service = Service(self._store, self._playbooks, self._owners, results=self._results)
+        children = Children(service)
+        service.subscribe(children)
+        return service, children

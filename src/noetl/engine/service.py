@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 import uuid_utils
+from msgspec.structs import replace
 
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.problem import PlaybookInvalid
@@ -16,6 +17,7 @@ from noetl.engine.commit_log import CommitLog
 from noetl.engine.execution import ExecutionOrigin, ExecutionResources, LiveExecution, TaskLogWriter
 from noetl.engine.history.lookup import decode_rows, request_event_of
 from noetl.engine.history.read import read_state
+from noetl.engine.history.repair import fold_with_repair
 from noetl.engine.inbox import decode_command
 from noetl.engine.listener import EngineListener, EventHandler
 from noetl.engine.registry import ExecutionRegistry
@@ -163,10 +165,12 @@ class Service:
             value, order="deterministic"
         )
 
-    async def open(self, execution_id: str) -> LiveExecution:
+    async def open(self, execution_id: str, repaired: PlaybookDocument | None = None) -> LiveExecution:
         """An execution from the store, owned from here on. Nothing happens to it before `resume`.
 
-        Raises ExecutionUnknown, AlreadyRunning, StoreError.
+        With a repaired document it is as if it had run that from the beginning.
+
+        Raises ExecutionUnknown, AlreadyRunning, StoreError; CannotRepair if the document does not fit.
         """
         if (live := self.registry.get(execution_id)) is not None:
             return live
@@ -178,6 +182,10 @@ class Service:
             origin = await self._origin_of(record)
             document = await self.playbooks.read_stored(self.store, record.playbook)
             state = await read_state(self.store, document.plan, execution_id)
+            if repaired is not None:
+                state = await fold_with_repair(self.store, state, repaired)
+                origin = replace(origin, file=repaired.source.file or origin.file)
+                self.commit_log.add_document(repaired)
         except BaseException:
             if ownership is not None:
                 ownership.release()
@@ -217,6 +225,11 @@ class Service:
         if self._owners is None or execution_id in self.registry:
             return False
         return self._owners.owner(execution_id) is not None
+
+    def require_unowned(self, execution_id: str) -> None:
+        """Raises AlreadyRunning if another process owns it."""
+        if self.runs_elsewhere(execution_id):
+            raise AlreadyRunning(execution_id, self._owners.owner(execution_id) if self._owners else None)
 
     async def read_inbox(self, execution_ids: Sequence[str]) -> None:
         """Does what other processes asked of these executions."""
@@ -273,10 +286,10 @@ class Service:
             depth += 1
             above = await self.store.execution(parent)
             parent = above.parent if above is not None else ""
-        # A fork may run another document, which was read somewhere else.
+        # A fork or a retry may run another document, which was read somewhere else.
         file = body.file
         if record.playbook != body.hash:
-            file = (await self.playbooks.read_stored(self.store, record.playbook)).source.file
+            file = (await self.playbooks.read_stored(self.store, record.playbook)).source.file or file
         return ExecutionOrigin(
             file=file, parent=body.parent if record.parent else None, depth=depth, trace_id=body.trace_id
         )

@@ -1,8 +1,7 @@
 """What tasks print: a file of JSON lines for each execution, which never grows without end."""
 
-import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +15,7 @@ MAX_BYTES = 10 * 1024 * 1024
 MAX_TEXT = 16 * 1024
 """Characters that are kept of one line."""
 LOOK_SECONDS = 0.1
-"""How often `follow` looks at the size of a file: no system says it by itself everywhere."""
+"""How often who follows a log looks at it: no system says it by itself everywhere."""
 
 OPEN_FILES = 64
 
@@ -142,19 +141,6 @@ class LogTail:
         finished = data[: data.rfind(b"\n") + 1]  # the last line may be half written
         self._offset += len(finished)
         return [line for text in finished.splitlines() if (line := _line(text))]
-
-    async def follow(self, ended: asyncio.Event) -> AsyncIterator[list[LogLine]]:
-        """New lines as they come, until `ended` is set and all is read."""
-        while True:
-            over = ended.is_set()
-            if lines := self.read():
-                yield lines
-            if over:
-                return
-            try:
-                await asyncio.wait_for(ended.wait(), LOOK_SECONDS)
-            except TimeoutError:
-                continue
 
 
 def _line(text: bytes) -> LogLine | None:

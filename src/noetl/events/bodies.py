@@ -319,6 +319,12 @@ class ExecutionRetried(Body):
     """The steps that run again: of runs that failed inside. Of the others, the arcs are judged again."""
     superseded: tuple[str, ...] = ()
     """Steps that ran because of what failed: those runs count no longer."""
+    children: tuple[str, ...] = ()
+    """Executions that these runs wait for again, instead of starting others."""
+    hash: str = ""
+    """Of the document that it runs from here on, if that is another one."""
+    file: str = ""
+    """Where that document was read."""
 
 
 class ExecutionForked(Body):

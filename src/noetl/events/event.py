@@ -81,6 +81,20 @@ def envelope(event: Event, execution_id: str, trace_id: str = "") -> dict[str, J
     return fields
 
 
+def draft_envelope(event: Event, execution_id: str, trace_id: str = "") -> dict[str, Json]:
+    """The envelope in the words of the draft (003 §9.3), with its names of events; all else is the same."""
+    kind = kind_of_body(event.body)
+    event_type = "next.selected" if isinstance(event.body, of.NextEvaluated) else kind.dotted
+    fields = envelope(event, execution_id, trace_id)
+    return {
+        _DRAFT_FIELDS.get(name, name): event_type if name == "name" else value
+        for name, value in fields.items()
+    }
+
+
+_DRAFT_FIELDS = {"name": "event_type", "timestamp": "ts", "data": "payload"}
+
+
 class _EnvelopeIds(NamedTuple):
     """Where in the execution an event belongs. `parent_id` is what the entity came from."""
 

@@ -7,6 +7,7 @@ from noetl.dsl.document.playbook import Playbook, Step, Task
 from noetl.dsl.document.selection import Selection
 from noetl.expr.template import Constant, MappingTemplate, Template
 from noetl.model.json import Json
+from noetl.model.reference import OWN_STORE
 
 INLINE_MAX_BYTES = 65_536
 """Larger values leave the log."""
@@ -31,10 +32,8 @@ class ResultRules(NamedTuple):
 
     @property
     def reference_fields(self) -> dict[str, Json]:
-        """What references say of how long their bodies live, and where."""
+        """What references say of how long their bodies live."""
         fields: dict[str, Json] = {}
-        if self.store:
-            fields["store"] = self.store
         if self.ttl is not None:
             fields["ttl"] = self.ttl
         if self.scope:
@@ -83,7 +82,7 @@ def _rules(*specs: Mapping[str, Any]) -> ResultRules:
         limit=min(limit, INLINE_MAX_BYTES) if isinstance(limit, int) else INLINE_MAX_BYTES,
         preview=min(preview, INLINE_MAX_BYTES) if isinstance(preview, int) else PREVIEW_MAX_BYTES,
         select=tuple(_selections(merged.get("select"))),
-        store=store if isinstance(store, str) and store != "auto" else "",
+        store=store if isinstance(store, str) and store != OWN_STORE else "",
         compression=str(merged.get("compression") or COMPRESSION),
         ttl=float(ttl) if isinstance(ttl, int | float) else None,
         scope=str(merged.get("scope") or ""),

@@ -21,6 +21,8 @@ SECRET_MARKER_BYTES = MARKER_BYTES + b':"secret"'
 """In the bytes of a value that holds what stands for a secret."""
 HOLDS_SECRETS = "secrets"
 """A key of references: what is stored holds what stands for secrets, and only the engine can fill it in."""
+OWN_STORE = "auto"
+"""The engine's own result store, as playbooks name it."""
 JSON_MEDIA_TYPE = "application/json"
 ARROW_MEDIA_TYPE = "application/vnd.apache.arrow.stream"
 """A table in Arrow's IPC stream format: it stands for the list of its rows."""
@@ -54,6 +56,7 @@ def value_reference(
         "size": size,
         "media_type": JSON_MEDIA_TYPE,
         "hash": hash_of_key(key),
+        **_stored_fields(key),
         **_shape(value),
         "preview": preview,
         "extracted": extracted or {},
@@ -102,6 +105,7 @@ def object_reference(
             "size": size,
             "media_type": media_type,
             "hash": hash_of_key(key),
+            **_stored_fields(key),
             "preview": preview,
             "extracted": {},
             **details,
@@ -125,6 +129,7 @@ def manifest(
         "total": total,
         "size": sum(part["size"] for part in parts),
         "chunks": parts,
+        **({"store": store_of_key(parts[0]["key"])} if parts else {}),
         **({"tail": list(tail)} if tail else {}),
         "type": "list",
         "length": total,
@@ -193,6 +198,20 @@ def stored_keys(value: Mapping[str, Any]) -> tuple[str, ...]:
 def hash_of_key(key: str) -> str:
     """The SHA-256 of the bytes that are stored under a key: its last part."""
     return key.rpartition("/")[2]
+
+
+def store_of_key(key: str) -> str:
+    """The name of the result store that a key is in; `auto` is the engine's own."""
+    store, colon, _ = key.partition(":")
+    return store if colon else OWN_STORE
+
+
+STORED_FIELDS = ("store", "checksum")
+"""What 000 §9.1 names beside `key` and `size`. References in older events may be without them."""
+
+
+def _stored_fields(key: str) -> dict[str, Json]:
+    return {"store": store_of_key(key), "checksum": f"sha256:{hash_of_key(key)}"}
 
 
 def may_hold_marker(value: object) -> bool:

@@ -154,7 +154,8 @@ class ExecutionQuery(Struct, frozen=True, kw_only=True):
     """Which executions to list: those for which everything given holds.
 
     `execution_id` is the beginning of their id and `path` that of their path, `since` the earliest
-    start, `labels` must all be there. `cursor` is the `next` of the page before.
+    start, `labels` must all be there. `roots` leaves out what others started. `cursor` is the `next` of the
+    page before.
     """
 
     execution_id: str = ""
@@ -163,6 +164,7 @@ class ExecutionQuery(Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str] = {}
     since: int = 0
     parent: str = ""
+    roots: bool = False
     cursor: str = ""
     limit: int = 100
 

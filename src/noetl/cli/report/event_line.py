@@ -96,7 +96,8 @@ def event_detail(body: EventBody) -> str:
         case of.ExecutionPaused() | of.ExecutionResumed():
             return _by_text(body.by).strip()
         case of.ExecutionRetried():
-            return (retried_text(body) + _by_text(body.by)).strip()
+            document = f", with {visible(body.file or 'another playbook')}" if body.hash else ""
+            return (retried_text(body) + document + _by_text(body.by)).strip()
         case of.ExecutionForked():
             return f"from {body.source} at {body.at}{_by_text(body.by)}"
         case _:

@@ -1,5 +1,7 @@
 """How an execution ended: one JSON document for programs, a few paragraphs for people."""
 
+import builtins
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -7,12 +9,13 @@ import msgspec
 from msgspec import Struct
 
 from noetl.cli.console import Paint, plain_paint, visible
-from noetl.cli.report.failed_attempts import FailedAttempts
+from noetl.cli.report.failed_attempts import FailedAttempt, FailedAttempts
+from noetl.cli.report.failed_children import FailedChild
 from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.report.format import cut_lines, duration_text, pluralize, yaml_lines
 from noetl.cli.report.next_commands import command_lines
 from noetl.dsl.document.playbook import Position
-from noetl.engine.catalog.playbook_record import PlaybookSource
+from noetl.engine.catalog.playbook_record import INLINE, PlaybookSource
 from noetl.engine.summary import elapsed_micros, execution_of, first_failure
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.held_back import waiting_steps
@@ -24,6 +27,9 @@ MOST_LINES = 40
 _MOST_INPUT = 20
 _MOST_DISCARDED = 10
 _MOST_WAITING = 10
+
+_REPAIRABLE = frozenset({"expression", "python", "input", "jump_limit"})
+"""Kinds of errors that come from what the playbook says: its expressions, its code."""
 
 _DISCARDED = {
     "denied": "its admission denied it",
@@ -51,6 +57,8 @@ class ExecutionReport(Struct, frozen=True):
     paint: Paint = plain_paint
     status: str = ""
     """Said in place of that of the state."""
+    children: tuple[FailedChild, ...] = ()
+    """From the child that failed it down to the lowest."""
 
     def result(self, *, most: int | None = None) -> str:
         """The result as YAML, of no more than `most` lines; empty if there is none."""
@@ -79,7 +87,8 @@ class ExecutionReport(Struct, frozen=True):
         """What is said at the end: how it ended, what was discarded, and for a failure everything known."""
         parts = [*self.warnings(), self._headline()]
         if self.state.status == "failed":
-            parts += [*self._failure_lines(), *self._waiting_lines(), *self._next_commands()]
+            parts += [*self._failure_lines(), *self._child_lines(), *self._waiting_lines()]
+            parts += self._next_commands()
         return "\n".join(parts)
 
     def _headline(self) -> str:
@@ -107,6 +116,26 @@ class ExecutionReport(Struct, frozen=True):
         lines = [f"  {', '.join(where)}: {error.kind}" if where else f"  {error.kind}"]
         lines += [f"    {visible(line)}" for line in error.message.rstrip().split("\n")]
         return [*lines, *self._excerpt(error), *self._attempt_lines(error)]
+
+    def _reports(self) -> list["ExecutionReport"]:
+        """Of this execution, and of the children that failed it."""
+        below = [
+            ExecutionReport(child.state, self.follow_up, child.source, self.failed_attempts, paint=self.paint)
+            for child in self.children
+        ]
+        return [self, *below]
+
+    def _child_lines(self) -> list[str]:
+        """Which children failed it, and of the lowest, where it began, everything known."""
+        below = self._reports()[1:]
+        if not below:
+            return []
+        names = [
+            f"  child {visible(report.state.plan.playbook.metadata.path)} {report.state.execution_id}: "
+            f"{report.state.status}"
+            for report in below
+        ]
+        return ["", *names, *(f"  {line}" if line else "" for line in below[-1]._failure_lines())]
 
     def _waiting_lines(self) -> list[str]:
         """What a retry goes on with, beside what failed."""
@@ -136,14 +165,15 @@ class ExecutionReport(Struct, frozen=True):
             return None
         return next((task.position for task in step.tasks if task.label == task_label), step.position)
 
+    def _failed_attempt(self, error: ErrorInfo) -> FailedAttempt | None:
+        run = next((failure.run for failure in self.state.failures if failure.error == error), "")
+        if self.failed_attempts is None:
+            return None
+        return self.failed_attempts.attempt_of(self.state.execution_id, run)
+
     def _attempt_lines(self, error: ErrorInfo) -> list[str]:
         """What the failed attempt got, and the traceback of Python code."""
-        run = next((failure.run for failure in self.state.failures if failure.error == error), "")
-        attempt = (
-            self.failed_attempts.attempt_of(self.state.execution_id, run)
-            if self.failed_attempts is not None
-            else None
-        )
+        attempt = self._failed_attempt(error)
         if attempt is None:
             return []
         lines = []
@@ -166,10 +196,49 @@ class ExecutionReport(Struct, frozen=True):
     def _next_commands(self) -> list[str]:
         execution_id = self.state.execution_id
         commands = [(self.follow_up.executions_command("show", execution_id), "what happened")]
-        if self.state.retriable:
-            retry = self.follow_up.executions_command("retry", execution_id)
-            commands.insert(0, (retry, "goes on from what failed"))
-        return command_lines(commands)
+        if self.children:
+            lowest = self.children[-1].state.execution_id
+            commands.append((self.follow_up.executions_command("show", lowest), "what happened in the child"))
+        return command_lines([*self._retry_commands(), *commands])
+
+    def _retry_commands(self) -> list[tuple[str, str]]:
+        if not self.state.retriable:
+            return []
+        reports = self._reports()
+        retry = self.follow_up.executions_command("retry", self.state.execution_id)
+        if not reports[-1]._needs_repair():
+            return [(retry, "goes on from what failed")]
+        # A child that stands in its parent's playbook is repaired there.
+        broken = next(report for report in reversed(reports) if not report._is_inline)
+        file = broken._repaired_file()
+        repair = self.follow_up.executions_command("retry", broken.state.execution_id, "--playbook", file)
+        if broken is self:
+            return [(repair, "goes on from what failed, with the playbook repaired")]
+        return [(repair, "goes on in the child, with its playbook repaired"), (retry, "then goes on here")]
+
+    @property
+    def _is_inline(self) -> bool:
+        return self.source is not None and self.source.name == INLINE
+
+    def _needs_repair(self) -> bool:
+        """Whether the same would fail again as long as the playbook says the same."""
+        error = first_failure(self.state)
+        if error is None:
+            return False
+        kind = error.kind
+        if kind == "iteration_failed" and isinstance(cause := error.details.get("cause"), dict):
+            kind = cause.get("kind", kind)
+        attempt = self._failed_attempt(error)
+        helpers = attempt.processed.outcome.helpers if attempt and attempt.processed else {}
+        # What the system refuses, such as a file that is missing, is repaired outside of the playbook.
+        raised = getattr(builtins, str(helpers.get("py", {}).get("exception_type")), None)
+        of_system = isinstance(raised, type) and issubclass(raised, OSError)
+        return kind in _REPAIRABLE and not error.retryable and not of_system
+
+    def _repaired_file(self) -> str:
+        """Where its playbook was read, as somebody here would name it."""
+        file, name = (self.source.file, self.source.name) if self.source is not None else ("", "")
+        return name if file and os.path.abspath(name) == file else file or "FILE"
 
 
 def _indented(lines: Iterable[str]) -> list[str]:

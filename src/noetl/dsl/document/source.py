@@ -21,6 +21,7 @@ from yaml.events import (
 )
 from yaml.reader import Reader, ReaderError
 
+from noetl.dsl.document.yaml_hint import syntax_hint
 from noetl.model.errors import NoetlError
 from noetl.model.json import Json, ScalarValue
 
@@ -340,7 +341,9 @@ def _syntax_error(error: yaml.YAMLError, text: str) -> SourceError:
     at_end = problem is not None and (problem.line + 1, problem.column + 1) > end
     mark = context if at_end and context is not None else problem or context
     line, column = min((mark.line + 1, mark.column + 1), end) if mark else (1, 1)
-    return SourceError("yaml-syntax", message, line, column)
+    lines = list(SourceLines(text))
+    hint = syntax_hint(lines, line, column, message, context.line + 1 if context is not None else 0)
+    return SourceError("yaml-syntax", message, line, column, hint)
 
 
 def _character_error(text: str) -> SourceError:

@@ -9,7 +9,7 @@ from noetl.events.event import Event
 from noetl.ports.store import ExecutionQuery, ExecutionRecord, ExecutionUnknown, Row, Store, StoreError
 
 PAGE = 1_000
-"""Events that are read at once."""
+"""Events or executions that are read at once."""
 
 LATEST = "latest"
 """The name of the execution that began last and is nobody's child."""
@@ -46,15 +46,22 @@ async def find_execution(store: Store, name: str) -> ExecutionRecord:
 
 
 async def _latest(store: Store) -> ExecutionRecord:
+    newest = (await store.executions(ExecutionQuery(roots=True, limit=1))).executions
+    if not newest:
+        raise ExecutionUnknown("there is no execution yet")
+    return newest[0]
+
+
+async def list_children(store: Store, parent: str) -> list[ExecutionRecord]:
+    """All that tasks of this execution started, the newest first."""
+    records: list[ExecutionRecord] = []
     cursor = ""
     while True:
-        page = await store.executions(ExecutionQuery(cursor=cursor))
-        for record in page.executions:
-            if not record.parent:
-                return record
-        if not page.next:
-            raise ExecutionUnknown("there is no execution yet")
+        page = await store.executions(ExecutionQuery(parent=parent, cursor=cursor, limit=PAGE))
+        records += page.executions
         cursor = page.next
+        if not cursor:
+            return records
 
 
 async def read_events(store: Store, execution_id: str, *, after: int = 0) -> AsyncIterator[list[Event]]:

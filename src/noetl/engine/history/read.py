@@ -70,8 +70,18 @@ async def read_history(store: Store, name: str, allow_kinds: Iterable[str] = ())
 
 async def read_state(store: Store, plan: Plan, execution_id: str) -> ExecutionState:
     """What has become of an execution: the newest snapshot and the events since. Raises HistoryUnreadable."""
-    state = await _remembered(store, plan, execution_id) or new_state(plan, execution_id)
-    async for page in read_events(store, execution_id, after=state.version):
+    return await _fold_rest(
+        store, await _remembered(store, plan, execution_id) or new_state(plan, execution_id)
+    )
+
+
+async def fold_history(store: Store, plan: Plan, execution_id: str) -> ExecutionState:
+    """The same from the events alone. Raises HistoryUnreadable."""
+    return await _fold_rest(store, new_state(plan, execution_id))
+
+
+async def _fold_rest(store: Store, state: ExecutionState) -> ExecutionState:
+    async for page in read_events(store, state.execution_id, after=state.version):
         _fold(state, page)
     return state
 

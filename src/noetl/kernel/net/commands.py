@@ -75,9 +75,16 @@ class Signal(Struct, frozen=True):
 
 
 class Retry(Struct, frozen=True):
-    """Go on with a failed execution, at the steps that failed."""
+    """Go on with a failed execution, at the steps that failed.
+
+    `children` are those that failed tasks go on with; the others start new ones. `hash` and `file` are of a
+    repaired document, which the state was folded with.
+    """
 
     by: str = ""
+    children: tuple[str, ...] = ()
+    hash: str = ""
+    file: str = ""
 
 
 class PatchCtx(Struct, frozen=True):

@@ -109,6 +109,9 @@ def decide_retry(state: ExecutionState, command: Retry) -> list[EventBody]:
         by=command.by,
         steps=tuple(dict.fromkeys(run.step.name for run in runs if run.error and state.holds_back)),
         superseded=tuple(state.ran_after_failure),
+        children=command.children,
+        hash=command.hash,
+        file=command.file,
     )
     born_of_failure = [token.id for token in state.tokens.values() if token.after_failure]
     return [retried, *(TokenDiscarded(token=token, reason="retried") for token in born_of_failure)]

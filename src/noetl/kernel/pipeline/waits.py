@@ -27,6 +27,7 @@ def begin_wait(run: RunState, frame: Frame, now: int) -> RunSuspended | Outcome:
         child = child_id(run, frame)
         if not waits_for_child(run, frame):
             return succeeded({"execution_id": child}, playbook={"execution_id": child, "status": "running"})
+        child = frame.child or child
         return RunSuspended(run=run.id, reason="child", iteration=frame.index, child=child, until=deadline)
     if signal := inputs.get("signal"):
         return RunSuspended(
@@ -91,14 +92,14 @@ def _child_message(cause: Mapping[str, Any]) -> str:
 
 
 def _child_timeout(run: RunState, frame: Frame) -> Outcome:
-    child, limit = child_id(run, frame), _explicit_timeout(run, frame)
+    child, limit = frame.child, _explicit_timeout(run, frame)
     message = f"the child {child} was not done within {limit:g} s"
     error = ErrorInfo(kind="timeout", message=message, retryable=True)
     return failed(error, playbook={"execution_id": child, "status": "running"})
 
 
 def child_id(run: RunState, frame: Frame) -> str:
-    """The id of the execution that this attempt starts: a UUIDv7 of the parent's time, the rest a hash."""
+    """The id of an execution that this attempt starts: a UUIDv7 of the parent's time, the rest a hash."""
     task = run.task(frame).label
     attempt_id = task_run_id(run.id, frame.index, task, frame.visits[task], frame.attempt)
     parent = run.inputs.execution_id

@@ -347,7 +347,7 @@ def _fold_execution_retried(state: ExecutionState, body: of.ExecutionRetried, ev
             state.agenda.add(RouteRun(run.id))
             run.phase = "ended"
             continue
-        run_fold.reopen_run(run)
+        run_fold.reopen_run(run, body.children)
         state.open_runs += 1
         state.summaries[run.step.name].status = "running"
         if run.final:
@@ -372,6 +372,8 @@ def _fold_execution_forked(state: ExecutionState, body: of.ExecutionForked, even
         if run.phase in ("claimed", "suspended"):
             run_fold.fork_run(run)
             _offer(state, run)
+    for run in (*state.runs.values(), *state.failed_runs.values()):
+        run_fold.forget_children(run)
 
 
 def _shift_clocks(state: ExecutionState, shift: int) -> None:

@@ -1,7 +1,7 @@
 """What events mean for a run: the fold that server and worker share."""
 
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from operator import itemgetter
 from typing import Any, TypeAlias, assert_never
 
@@ -76,6 +76,23 @@ def shift_run(run: RunState, shift: int) -> None:
             frame.suspension = replace(frame.suspension, until=frame.suspension.until + shift)
 
 
+def forget_children(run: RunState) -> None:
+    """A copy has children of its own: what the original started is not retried here."""
+    for frame in all_frames(run):
+        frame.child = ""
+
+
+def retryable_children(run: RunState) -> list[str]:
+    """The children that tasks of a failed run waited for when it ended."""
+    return [frame.child for frame in all_frames(run) if frame.child]
+
+
+def all_frames(run: RunState) -> list[Frame]:
+    """The open passes, and those that failed the loop."""
+    failed_frames = run.loop.failed_frames if run.loop is not None else {}
+    return [*run.frames.values(), *failed_frames.values()]
+
+
 def open_frame(run: RunState, index: int) -> Frame:
     frame = run.frames[index] = Frame(index)
     tasks = run.step.step.tasks
@@ -121,6 +138,8 @@ def fold_task_processed(run: RunState, body: of.TaskProcessed) -> None:
     for patch in body.patches:
         apply_patch(run, frame, patch)
     ok = body.outcome.status == "ok"
+    if ok or body.do != "fail":
+        frame.child = ""  # another attempt or task has a child of its own
     if body.do == "retry":
         frame.retry_at = body.retry_at
         frame.polls += ok
@@ -251,6 +270,7 @@ def fold_run_suspended(run: RunState, body: of.RunSuspended) -> None:
         if frame.suspension is not None:
             raise WrongSequence(f"{run.id}/{body.iteration} is suspended already")
         frame.suspension = Suspension(body.reason, body.until, body.signal, body.child)
+        frame.child = body.child
         run.suspended += 1
         run.busy.discard(str(body.iteration))
     _release_if_stalled(run)
@@ -281,8 +301,11 @@ def fold_run_resumed(run: RunState, body: of.RunResumed) -> None:
         run.phase = "ready"
 
 
-def reopen_run(run: RunState) -> None:
-    """A failed run goes on at its failed task or iterations: tries so far no longer count."""
+def reopen_run(run: RunState, children: Collection[str]) -> None:
+    """A failed run goes on at its failed task or iterations: tries so far no longer count.
+
+    Tasks that failed with one of `children` wait for it again; others start a new one.
+    """
     run.phase, run.event, run.error, run.failed_task, run.failed_attempt = "ready", "", None, "", 0
     run.fence = run.reported = run.owed = 0
     run.paused = False
@@ -303,6 +326,8 @@ def reopen_run(run: RunState) -> None:
         frame.forgiven = frame.attempt
         frame.losses = 0
         frame.retry_at = frame.suspension = frame.resumption = None
+        if frame.child not in children:
+            frame.child = ""
         run.busy.add(str(frame.index))
     run.suspended = 0
 

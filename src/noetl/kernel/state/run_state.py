@@ -86,6 +86,8 @@ class Frame(Struct):
     began_at: int = 0
     """When a task that waits began, by its worker's clock."""
     input: Any = None
+    child: str = ""
+    """The execution that its task waits for, or failed with: after `retry`, the one to wait for again."""
     prev: Any = None
     result: Any = None
     results: dict[str, Any] = {}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from noetl.events.bodies import EventBody
-from noetl.model.reference import MARKER
+from noetl.model.reference import MARKER, MARKER_BYTES, STORED_FIELDS
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -28,7 +28,24 @@ class BodyGap(NamedTuple):
 
 def same_body(recorded: EventBody, decided: EventBody | None) -> bool:
     """Whether both would be stored as the same; 1, 1.0 and true are not."""
-    return type(recorded) is type(decided) and _EXACT.encode(recorded) == _EXACT.encode(decided)
+    if type(recorded) is not type(decided):
+        return False
+    before, after = _EXACT.encode(recorded), _EXACT.encode(decided)
+    if before == after or MARKER_BYTES not in before:
+        return before == after
+    return _without_stored_fields(before) == _without_stored_fields(after)
+
+
+def _without_stored_fields(data: bytes) -> bytes:
+    """A body whose references are as those of older releases: both fields follow from the key."""
+
+    def strip(value: Any) -> Any:
+        if isinstance(value, dict):
+            apart = STORED_FIELDS if value.get(MARKER) in ("ref", "manifest") else ()
+            return {key: strip(item) for key, item in value.items() if key not in apart}
+        return [strip(item) for item in value] if isinstance(value, list) else value
+
+    return _EXACT.encode(strip(msgspec.json.decode(data)))
 
 
 def bodies_differ(recorded: EventBody, decided: EventBody | None) -> bool:

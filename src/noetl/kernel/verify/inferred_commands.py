@@ -72,7 +72,7 @@ def infer_commands(state: ExecutionState, tail: Sequence[Event]) -> Iterator[Com
         case SignalReceived():
             yield Signal(body.signal, body.payload, body.by)
         case ExecutionRetried():
-            yield Retry(body.by)
+            yield Retry(body.by, body.children, body.hash, body.file)
         case CtxPatched():
             yield PatchCtx(body.patches, body.by)
         case ExecutionForked():

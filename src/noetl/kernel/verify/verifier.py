@@ -8,6 +8,7 @@ from noetl.events.bodies import (
     CancelRequested,
     EventBody,
     ExecutionForked,
+    ExecutionRetried,
     LoopDone,
     LoopIterationCompleted,
     PlaybookExecutionRequested,
@@ -103,16 +104,29 @@ class Verifier:
         if not isinstance(body, PlaybookExecutionRequested):
             return
         self.decider = body.decider
-        if body.hash != playbook.hash and self.forks:
-            self.foreign = self._last_fork()
-        elif body.hash != playbook.hash or body.path != playbook.metadata.path:
-            gap = BodyGap(("hash",), body.hash, playbook.hash)
-            if body.hash == playbook.hash:
-                gap = BodyGap(("path",), body.path, playbook.metadata.path)
-            yield difference_in_gap(self.state, event, gap, "it asks for another playbook")
+        last, running = self._follow_documents(body.hash)
+        why = "it asks for another playbook"
+        if running != playbook.hash:
+            yield difference_in_gap(self.state, last, BodyGap(("hash",), running, playbook.hash), why)
+        elif not self.foreign and body.path != playbook.metadata.path:
+            gap = BodyGap(("path",), body.path, playbook.metadata.path)
+            yield difference_in_gap(self.state, event, gap, why)
 
-    def _last_fork(self) -> int:
-        return max(event.seq for event in self.events if isinstance(event.body, ExecutionForked))
+    def _follow_documents(self, running: str) -> tuple[Event, str]:
+        """Which document it runs in the end, and the event that says so; counts the events before that."""
+        last = self.events[0]
+        for event in self.events:
+            match event.body:
+                # A fork is a copy of what was before; a retry is decided with the document that it brings.
+                case ExecutionForked(hash=brought):
+                    foreign, brought = event.seq, brought or self.state.plan.playbook.hash
+                case ExecutionRetried(hash=brought) if brought:
+                    foreign = event.seq - 1
+                case _:
+                    continue
+            if brought != running:
+                last, running, self.foreign = event, brought, foreign
+        return last, running
 
     def _note_event(self, event: Event) -> None:
         match event.body:

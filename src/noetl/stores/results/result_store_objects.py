@@ -12,7 +12,7 @@ from uuid import uuid4
 import msgspec
 
 from noetl.model.json import Json
-from noetl.model.reference import StoredReference, hash_of_key, object_reference
+from noetl.model.reference import StoredReference, hash_of_key, object_reference, store_of_key
 from noetl.ports.results import ResultError, ResultMissing, ResultStore
 from noetl.stores.results.result_key import key_in_store, split_store_key
 
@@ -95,7 +95,7 @@ class ResultStoreObjects:
         digest = entry["about"]["hash"]
         key = key_in_store(self._store, f"{self._execution_id}/{digest}")
         await self._results.copy(key_in_store(store, f"{entry['owner']}/{digest}"), key)
-        return StoredReference({**entry["about"], "key": key, **self._about})
+        return StoredReference({**entry["about"], "key": key, "store": store_of_key(key), **self._about})
 
     async def artifacts(self, prefix: str = "", store: str = "") -> list[dict[str, Json]]:
         entries = [await self._entry(name, store) for name in await self._results.entries(prefix, store)]

@@ -5,6 +5,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from noetl.model.errors import NoetlError
+from noetl.model.reference import OWN_STORE
 from noetl.ports.results import ResultError, ResultStore
 from noetl.ports.store import Store
 from noetl.stores.home_folder import Home
@@ -48,7 +49,7 @@ def parse_named_urls(named: Iterable[str]) -> dict[str, str]:
     for entry in named:
         name, equals, url = entry.partition("=")
         name, url = name.strip(), url.strip()
-        if not equals or not name.isidentifier() or name == "auto":
+        if not equals or not name.isidentifier() or name == OWN_STORE:
             message = f"`{entry}` in `result_stores` is not NAME=URL"
             raise ResultStoreUrlWrong(message, "a name is a word other than `auto`, a URL " + _HINT)
         if name in urls:

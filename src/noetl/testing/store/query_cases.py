@@ -147,6 +147,8 @@ class QueryCases:
             (ExecutionQuery(since=31), "dc"),
             (ExecutionQuery(since=32), "d"),
             (ExecutionQuery(parent="a"), "db"),
+            (ExecutionQuery(roots=True), "ca"),
+            (ExecutionQuery(roots=True, path="etl"), "a"),
             (ExecutionQuery(status=("failed",), path="etl", labels={"k": "1"}, since=1), "a"),
             (ExecutionQuery(status=("failed",), path="etl", parent="a"), ""),
         ):

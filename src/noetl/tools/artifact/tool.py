@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from noetl.model.outcome import Outcome, ToolError
-from noetl.model.reference import StoredReference, object_reference
+from noetl.model.reference import OWN_STORE, StoredReference, object_reference
 from noetl.ports.tool import Call
 from noetl.tools.artifact.kind import ArtifactInputs, check
 from noetl.tools.host.tool_attempt import inputs_of
@@ -28,7 +28,7 @@ async def _run_action(call: Call) -> Any:
     inputs = inputs_of(call, ArtifactInputs)
     for fault in check(dict(call.inputs), {}):
         raise ToolError("input", fault.message)
-    store = inputs.store if inputs.store and inputs.store != "auto" else ""
+    store = inputs.store if inputs.store and inputs.store != OWN_STORE else ""
     key = inputs.key or ""
     if inputs.key == "" and inputs.action != "list":
         raise ToolError("input", "`key` is empty")

@@ -1,6 +1,6 @@
 """`noetl executions events`."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import click
 
@@ -12,7 +12,7 @@ from noetl.cli.store_access import with_store
 from noetl.engine.history.lookup import find_execution, read_events
 from noetl.events.bodies import PlaybookExecutionRequested
 from noetl.events.errors import EventNameUnknown
-from noetl.events.event import Event, envelope
+from noetl.events.event import Event, draft_envelope, envelope
 from noetl.events.event_kind import kind_named
 from noetl.model.json import Json
 from noetl.ports.store import Store
@@ -31,6 +31,12 @@ from noetl.stores.home_folder import Home
     help="Only events of this name: step.done or StepDone. May be repeated.",
 )
 @options.step
+@click.option(
+    "--envelope",
+    "form",
+    type=click.Choice(["canonical", "draft"]),
+    help="Print JSON with these names of fields: draft has event_type, ts and payload.",
+)
 @options.follow
 @options.store_options
 def command(
@@ -39,6 +45,7 @@ def command(
     after: int,
     names: tuple[str, ...],
     step: str | None,
+    form: str | None,
     follow: bool,
     **store_flags: str | None,
 ) -> None:
@@ -53,7 +60,8 @@ def command(
         execution_id = (await find_execution(store, name)).execution_id
         # From the first event on: which step a run belongs to stands only where it began.
         pages = (follow_events if follow else _read_all)(home, store, execution_id)
-        await _Printer(execution_id, configuration.settings, streaming=follow).print(pages, event_filter)
+        printer = _Printer(execution_id, configuration.settings, form, streaming=follow)
+        await printer.print(pages, event_filter)
 
     with_store(configuration, work)
 
@@ -86,11 +94,15 @@ class _EventFilter:
 
 
 class _Printer:
-    """Text and, if `streaming`, JSON lines at once; otherwise one JSON document at the end."""
+    """Text and, if `streaming`, JSON lines at once; otherwise one JSON document at the end.
 
-    def __init__(self, execution_id: str, settings: Settings, *, streaming: bool) -> None:
+    Whoever asks for a form of envelope (`canonical`, `draft`) gets JSON: text has none.
+    """
+
+    def __init__(self, execution_id: str, settings: Settings, form: str | None, *, streaming: bool) -> None:
         self._execution_id = execution_id
-        self._json = settings.output == "json"
+        self._json = settings.output == "json" or form is not None
+        self._envelope: Callable[..., dict[str, Json]] = draft_envelope if form == "draft" else envelope
         self._streaming = streaming
         self._paint = console.stdout_paint(color=settings.color)
         self._trace_id = ""
@@ -118,7 +130,7 @@ class _Printer:
             return console.write_text(
                 "".join(f"{event_line(event, step, self._paint)}\n" for event, step in events)
             )
-        envelopes = [envelope(event, self._execution_id, self._trace_id) for event, _ in events]
+        envelopes = [self._envelope(event, self._execution_id, self._trace_id) for event, _ in events]
         if self._streaming:
             return console.write_json_lines(envelopes)
         self._collected += envelopes

@@ -1,14 +1,11 @@
 """`noetl executions fork`."""
 
-import os
-
 import click
 
 from noetl.cli import console, input_files, options
 from noetl.cli.arguments import apply_sets, parse_mapping, read_argument
 from noetl.cli.current_user import current_user
 from noetl.cli.report.follow_up import FollowUp
-from noetl.engine.catalog.playbook_record import PlaybookSource
 
 
 @click.command("fork")
@@ -22,7 +19,7 @@ from noetl.engine.catalog.playbook_record import PlaybookSource
 )
 @options.sets
 @click.option("--ctx", metavar="JSON|@FILE", help="Values of ctx from there on: a JSON mapping.")
-@click.option("--playbook", type=options.FileName(), metavar="FILE", help="Go on with this playbook.")
+@options.other_playbook
 @options.dialect
 @options.no_run
 @options.run_options
@@ -47,7 +44,7 @@ def command(
     request = ForkRequest(
         name=name,
         at=at,
-        source=_source(playbook, dialect),
+        source=input_files.read_playbook_source(playbook, dialect),
         workload=apply_sets({}, sets),
         ctx={} if ctx is None else parse_mapping(read_argument(ctx, "--ctx"), "--ctx"),
         by=current_user(),
@@ -63,14 +60,3 @@ def command(
         resume = FollowUp(run_as.configuration).resume_command(execution_id)
         console.say(f"{execution_id}: recorded; this runs it: {resume}")
     return 0
-
-
-def _source(playbook: str | None, dialect: str | None) -> PlaybookSource | None:
-    if playbook is None:
-        if dialect is not None:
-            raise click.UsageError("--dialect says how --playbook is read, which is missing")
-        return None
-    name, text = input_files.read_input(playbook)
-    return PlaybookSource(
-        text, name, "" if playbook == input_files.STDIN else os.path.abspath(playbook), dialect
-    )

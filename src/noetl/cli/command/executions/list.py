@@ -17,6 +17,8 @@ from noetl.stores.home_folder import Home
 INTERRUPTED = "interrupted"
 STATUSES = ("running", INTERRUPTED, "paused", *ENDED_STATUSES)
 LIMIT = 50
+_CHILD = "↳ "
+"""Before the path of an execution that another one started."""
 
 
 @click.command("list")
@@ -36,6 +38,7 @@ LIMIT = 50
     metavar="K=V",
     help="Only with this label. May be repeated.",
 )
+@click.option("--roots", is_flag=True, help="Leave out children: what tasks of others started.")
 @click.option("--since", metavar="TIME", help="Only what began since then: 90m, 2h, 3d, or a time.")
 @click.option(
     "--limit", type=click.IntRange(1, 10_000), default=LIMIT, help=f"At most so many.  [default: {LIMIT}]"
@@ -47,6 +50,7 @@ def command(
     status: tuple[str, ...],
     path: str,
     labels: tuple[str, ...],
+    roots: bool,
     since: str | None,
     limit: int,
     cursor: str,
@@ -54,13 +58,14 @@ def command(
 ) -> None:
     """List executions, the newest first.
 
-    A running one that no process works on is interrupted.
+    A running one that no process works on is interrupted. Children have a mark before their path.
     """
     configuration = options.read_configuration(**store_flags)
     query = ExecutionQuery(
         status=status,
         path=path,
         labels=dict(map(_parse_label, labels)),
+        roots=roots,
         since=parse_time(since, "--since") if since is not None else 0,
         limit=limit,
         cursor=cursor,
@@ -150,7 +155,7 @@ def _table(records: list[ExecutionRecord], owners: dict[str, ExecutionOwner]) ->
             duration_text(
                 now_micros() - record.started_at if record.execution_id in owners else record_duration(record)
             ),
-            console.visible(record.path),
+            f"{_CHILD if record.parent else ''}{console.visible(record.path)}",
             console.visible(" ".join(f"{key}={value}" for key, value in record.labels.items())),
         )
         for record in records

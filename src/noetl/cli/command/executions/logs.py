@@ -2,16 +2,18 @@
 
 import asyncio
 from collections.abc import Iterable
+from typing import Any
 
 import click
 import msgspec
 
 from noetl.cli import console, options
+from noetl.cli.command.executions.family_log import FamilyLine, FamilyLog
 from noetl.cli.command.executions.follow_events import follow_events
 from noetl.cli.store_access import with_store
 from noetl.cli.timestamps import local_time, parse_iso
 from noetl.engine.history.lookup import find_execution
-from noetl.engine.task_log import LogLine, TaskLog
+from noetl.engine.task_log import TaskLog
 from noetl.ports.store import Store
 from noetl.settings import Settings
 from noetl.stores.home_folder import Home
@@ -26,27 +28,29 @@ from noetl.stores.home_folder import Home
 def command(
     *, name: str, step: str | None, task: str | None, follow: bool, **store_flags: str | None
 ) -> None:
-    """Print what the tasks of an execution wrote.
+    """Print what the tasks of an execution and of its children wrote.
 
     JSON is one document; with --follow it is one for each line, each on a line of its own.
     """
     configuration = options.read_configuration(**store_flags)
     settings = configuration.settings
 
-    def wanted(lines: Iterable[LogLine]) -> list[LogLine]:
+    def wanted(lines: Iterable[FamilyLine]) -> list[FamilyLine]:
         return [
-            line for line in lines if line.full or (step in (None, line.step) and task in (None, line.task))
+            written
+            for written in lines
+            if written.line.full or (step in (None, written.line.step) and task in (None, written.line.task))
         ]
 
     async def work(home: Home, store: Store) -> None:
-        execution_id = (await find_execution(store, name)).execution_id
-        tail = TaskLog(home.logs).tail(execution_id)
+        record = await find_execution(store, name)
+        family = FamilyLog(store, TaskLog(home.logs), record)
         if not follow:
-            _print(wanted(tail.read()), settings)
+            _print(wanted(await family.read()), settings)
             return
         ended = asyncio.Event()
-        ending = asyncio.create_task(_wait_for_end(home, store, execution_id, ended))
-        async for lines in tail.follow(ended):
+        ending = asyncio.create_task(_wait_for_end(home, store, record.execution_id, ended))
+        async for lines in family.follow(ended):
             if (chosen := wanted(lines)) and not _print_lines(chosen, settings):
                 ending.cancel()
                 return
@@ -64,27 +68,34 @@ async def _wait_for_end(home: Home, store: Store, execution_id: str, ended: asyn
         ended.set()
 
 
-def _print(lines: list[LogLine], settings: Settings) -> None:
+def _print(lines: list[FamilyLine], settings: Settings) -> None:
     if settings.output == "json":
-        console.write_json({"lines": [msgspec.to_builtins(line) for line in lines]})
+        console.write_json({"lines": [_json(written) for written in lines]})
     elif lines:
         _print_lines(lines, settings)
     else:
         console.say("nothing was written")
 
 
-def _print_lines(lines: list[LogLine], settings: Settings) -> bool:
+def _print_lines(lines: list[FamilyLine], settings: Settings) -> bool:
     if settings.output == "json":
-        return console.write_json_lines(msgspec.to_builtins(line) for line in lines)
+        return console.write_json_lines(map(_json, lines))
     paint = console.stdout_paint(color=settings.color)
-    return console.write_text("".join(f"{_text(line, paint)}\n" for line in lines))
+    return console.write_text("".join(f"{_text(written, paint)}\n" for written in lines))
 
 
-def _text(line: LogLine, paint: console.Paint) -> str:
+def _json(written: FamilyLine) -> dict[str, Any]:
+    return {**msgspec.to_builtins(written.line), "execution_id": written.execution_id}
+
+
+def _text(written: FamilyLine, paint: console.Paint) -> str:
+    line = written.line
     origin = "/".join(part for part in (line.step, line.task) if part)
     if line.iteration is not None:
         origin += f"[{line.iteration}]"
     if line.attempt > 1:
         origin += f"#{line.attempt}"
+    if written.child_path:
+        origin = f"[{written.child_path}] {origin}"
     head = paint("faint", f"{local_time(parse_iso(line.ts))}  {console.visible(origin)}".rstrip())
     return f"{head}  {console.visible(line.text)}"

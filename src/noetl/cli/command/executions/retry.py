@@ -4,34 +4,42 @@ from typing import Literal
 
 import click
 
-from noetl.cli import console, options
+from noetl.cli import console, input_files, options
 from noetl.cli.command.executions.send_command import control_execution
 from noetl.cli.current_user import current_user
 from noetl.cli.report.event_line import retried_text
 from noetl.engine.remote_control import RemoteControl
 from noetl.events.bodies import ExecutionRetried
-from noetl.kernel.net.commands import Retry
 
 
 @click.command("retry")
 @options.execution
+@options.other_playbook
+@options.dialect
 @options.no_run
 @options.run_options
-def command(*, name: str, no_run: bool, run_as: options.RunOptions) -> int:
+def command(
+    *, name: str, playbook: str | None, dialect: str | None, no_run: bool, run_as: options.RunOptions
+) -> int:
     """Go on with a failed execution at what failed.
 
-    What succeeded is kept; the failed task or iteration has all its attempts again. It says what runs again.
+    What succeeded is kept; the failed task or iteration has all its attempts again, and a failed child goes
+    on as well. In another playbook, the steps that have ended and the tasks before the failed one must be
+    the same. It says what runs again.
     """
+    from noetl.cli.command.run.foreground import RetryRequest, read_runnable
+
+    request = RetryRequest(name, current_user(), input_files.read_playbook_source(playbook, dialect))
     if no_run:
+        repaired = read_runnable(request, run_as.configuration)
 
         async def record(control: RemoteControl, execution_id: str) -> Literal["done"]:
-            for event in await control.apply_here(execution_id, Retry(current_user())):
+            for event in await control.retry_here(execution_id, by=request.by, repaired=repaired):
                 if isinstance(event.body, ExecutionRetried):
                     console.say(retried_text(event.body))
             return "done"
 
         return control_execution(run_as.configuration, name, "opened again", record)
     from noetl.cli.command.run.execute import execute
-    from noetl.cli.command.run.foreground import RetryRequest
 
-    return execute(RetryRequest(name, current_user()), run_as)
+    return execute(request, run_as)

@@ -67,7 +67,7 @@ def control_execution(
     try:
         record, answer = with_store(configuration, apply, writing=True)
     except Refused as refusal:
-        raise CommandFailure("refused", str(refusal)) from None
+        raise CommandFailure("refused", str(refusal), hint=getattr(refusal, "hint", "")) from None
     except AlreadyRunning as already_running:
         raise CommandFailure(
             "running", str(already_running), hint="one process at a time runs an execution"

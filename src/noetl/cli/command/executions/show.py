@@ -11,6 +11,7 @@ from noetl.cli.execution_owner import ExecutionOwner, find_owner, status_text
 from noetl.cli.report.execution_report import MOST_LINES, ExecutionReport, execution_json
 from noetl.cli.report.explanation import cancel_text, discarded_lines, run_lines, section_lines, wait_lines
 from noetl.cli.report.failed_attempts import FailedAttempts
+from noetl.cli.report.failed_children import FailedChild, read_failed_children
 from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.report.format import cut_lines, duration_text, yaml_lines
 from noetl.cli.report.next_commands import command_lines, next_commands
@@ -36,6 +37,8 @@ class ExecutionDetails(Struct, frozen=True):
     source: PlaybookSource
     owner: ExecutionOwner | None
     children: list[ExecutionRecord]
+    failed_attempts: FailedAttempts
+    failed_children: tuple[FailedChild, ...]
     explanation: Explanation
 
 
@@ -62,11 +65,15 @@ async def _read_details(
     record = history.record
     stored = decode_source(await store.playbook(record.playbook) or b"")
     children = await store.executions(ExecutionQuery(parent=record.execution_id, limit=CHILDREN))
+    attempts = FailedAttempts()
+    attempts.observe(record.execution_id, history.events)
     return ExecutionDetails(
         history,
         stored,
         await find_owner(home, store, record),
         children.executions[::-1],
+        attempts,
+        await read_failed_children(store, history.state, attempts, configuration.settings.allow_kinds),
         explain(history.plan, record.execution_id, history.events),
     )
 
@@ -108,12 +115,19 @@ def _text_lines(details: ExecutionDetails, configuration: Configuration) -> list
     history = details.history
     state = history.state
     follow_up = FollowUp(configuration)
-    attempts = FailedAttempts()
-    attempts.observe(state.execution_id, history.events)
     paint = console.stdout_paint(color=configuration.settings.color)
     last_ts = _last_ts(details)
     status = "" if state.over else status_text(history.record, details.owner)
-    report = ExecutionReport(state, follow_up, details.source, attempts, last_ts, paint, status)
+    report = ExecutionReport(
+        state,
+        follow_up,
+        details.source,
+        details.failed_attempts,
+        last_ts,
+        paint,
+        status,
+        details.failed_children,
+    )
     parts = [report.ending(), *_fact_lines(details)]
     times = state.step_times(last_ts)
     steps = [

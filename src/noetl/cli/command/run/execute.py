@@ -45,7 +45,9 @@ def _print_report(
     follow_up = FollowUp(configuration)
     on_terminal = sys.stderr is not None and sys.stderr.isatty()
     paint = console.color_paint if settings.color and on_terminal else console.plain_paint
-    report = ExecutionReport(state, follow_up, end.source, end.failed_attempts, last_ts, paint)
+    report = ExecutionReport(
+        state, follow_up, end.source, end.failed_attempts, last_ts, paint, children=end.children
+    )
     as_json = settings.output == "json"
     if as_json:
         document = execution_json(state, last_ts=last_ts)

@@ -18,11 +18,12 @@ from noetl.cli.command_failure import CommandFailure, invalid_playbook
 from noetl.cli.current_user import current_user
 from noetl.cli.progress.display import Progress
 from noetl.cli.report.failed_attempts import FailedAttempts
+from noetl.cli.report.failed_children import FailedChild, read_failed_children
 from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.timestamps import DAY, now_micros
 from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.engine.catalog.playbook_record import PlaybookSource
-from noetl.engine.catalog.playbooks import Playbooks
+from noetl.engine.catalog.playbooks import PlaybookDocument, Playbooks
 from noetl.engine.catalog.preflight import CannotRun, Preflight
 from noetl.engine.history.fork import CannotFork
 from noetl.engine.history.lookup import find_execution, read_events
@@ -97,15 +98,16 @@ class ResumeRequest(Struct, frozen=True):
 
 
 class RetryRequest(Struct, frozen=True):
-    """Go on with a failed execution at what failed."""
+    """Go on with a failed execution at what failed; `source` is its repaired playbook."""
 
     name: str
     by: str = ""
-    source: None = None
+    source: PlaybookSource | None = None
     workload: dict[str, Any] = {}
 
     async def begin(self, local: Local, store: Store) -> str:
-        return await local.retry((await find_execution(store, self.name)).execution_id, by=self.by)
+        execution_id = (await find_execution(store, self.name)).execution_id
+        return await local.retry(execution_id, source=self.source, by=self.by)
 
 
 class ForkRequest(Struct, frozen=True, kw_only=True):
@@ -131,11 +133,12 @@ class ForkRequest(Struct, frozen=True, kw_only=True):
 
 
 class ForegroundEnd(Struct, frozen=True):
-    """How far an execution came, and what its playbook was read from."""
+    """How far an execution came, what its playbook was read from, and the children that failed it."""
 
     state: ExecutionState
     failed_attempts: FailedAttempts
     source: PlaybookSource
+    children: tuple[FailedChild, ...]
 
 
 def run_in_foreground(
@@ -173,6 +176,17 @@ def record_fork(request: ForkRequest, configuration: Configuration) -> str:
         raise _failure_of(error, request) or error from None
 
 
+def read_runnable(request: ExecutionRequest, configuration: Configuration) -> PlaybookDocument | None:
+    """The document that comes with a request, if it can run here. Raises CommandFailure."""
+    if request.source is None:
+        return None
+    try:
+        playbooks = Playbooks(allow_kinds=configuration.settings.allow_kinds)
+        return _read_checked(request.source, configuration, playbooks)
+    except NoetlError as error:
+        raise _failure_of(error, request) or error from None
+
+
 async def _run(
     request: ExecutionRequest,
     configuration: Configuration,
@@ -191,8 +205,9 @@ async def _run(
         if source is None:
             source = (await local.playbooks.read_stored(store, state.plan.playbook.hash)).source
         await _read_earlier_attempts(attempts, state, store)
+        children = await read_failed_children(store, state, attempts, configuration.settings.allow_kinds)
         await _clean_up(home_of(configuration), store, configuration)
-    return ForegroundEnd(state, attempts, source)
+    return ForegroundEnd(state, attempts, source, children)
 
 
 def _check_before_home(request: ExecutionRequest, configuration: Configuration, playbooks: Playbooks) -> None:
@@ -200,11 +215,20 @@ def _check_before_home(request: ExecutionRequest, configuration: Configuration, 
     home, settings = home_of(configuration), configuration.settings
     if store_file_of(store_url(configuration)) is None or home.exists:
         return
-    if request.source is None:
+    if not isinstance(request, StartRequest):
         where = settings.store or home.folder
         raise CommandFailure("unknown-execution", f"there are no executions in {where}", hint=_ELSEWHERE)
-    kinds = installed_kinds().with_allowed(settings.allow_kinds)
-    Preflight(playbooks, kinds, result_store_names(configuration)).check(playbooks.read(request.source))
+    _read_checked(request.source, configuration, playbooks)
+
+
+def _read_checked(
+    source: PlaybookSource, configuration: Configuration, playbooks: Playbooks
+) -> PlaybookDocument:
+    """A document that can run here. Raises PlaybookInvalid, CannotRun."""
+    kinds = installed_kinds().with_allowed(configuration.settings.allow_kinds)
+    document = playbooks.read(source)
+    Preflight(playbooks, kinds, result_store_names(configuration)).check(document)
+    return document
 
 
 class _Announcer:
@@ -266,7 +290,7 @@ def _failure_of(error: NoetlError, request: ExecutionRequest) -> CommandFailure 
         case AlreadyRunning():
             return CommandFailure("running", str(error), hint="one process at a time runs an execution")
         case Refused():
-            return CommandFailure("refused", str(error))
+            return CommandFailure("refused", str(error), hint=getattr(error, "hint", ""))
         case CannotFork():
             return CommandFailure("cannot-fork", str(error), hint=error.hint)
         case ExecutionUnknown():

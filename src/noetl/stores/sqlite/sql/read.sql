@@ -47,6 +47,7 @@ WHERE x < :before
   AND status IN (SELECT value FROM json_each(:status)) -- if status
   AND path >= :path AND path < :path || char(0x10ffff) -- if path
   AND parent <> '' AND parent = :parent -- if parent
+  AND parent = '' -- if roots
   AND started_at >= :since -- if since
   AND NOT EXISTS (SELECT key, value FROM json_each(:labels) EXCEPT SELECT key, value FROM json_each(labels)) -- if labels
 ORDER BY x DESC LIMIT :limit;
