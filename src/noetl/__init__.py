@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from noetl.dsl.document.problem import PlaybookInvalid, Problem
     from noetl.engine.catalog.preflight import CannotRun
     from noetl.engine.summary import Execution, ExecutionFailed
+    from noetl.executions import Executions, ListedExecution, open  # noqa: A004 - `noetl.open`
     from noetl.loader import load, validate
     from noetl.model.errors import ExpressionError, NoetlError
     from noetl.model.outcome import ToolError
@@ -18,7 +19,9 @@ __all__ = [
     "CannotRun",
     "Execution",
     "ExecutionFailed",
+    "Executions",
     "ExpressionError",
+    "ListedExecution",
     "NoetlError",
     "Playbook",
     "PlaybookInvalid",
@@ -26,6 +29,7 @@ __all__ = [
     "ToolError",
     "arun",
     "load",
+    "open",
     "run",
     "tool",
     "validate",
@@ -35,7 +39,9 @@ _HOMES = {
     "CannotRun": "noetl.engine.catalog.preflight",
     "Execution": "noetl.engine.summary",
     "ExecutionFailed": "noetl.engine.summary",
+    "Executions": "noetl.executions",
     "ExpressionError": "noetl.model.errors",
+    "ListedExecution": "noetl.executions",
     "NoetlError": "noetl.model.errors",
     "Playbook": "noetl.dsl.document.playbook",
     "PlaybookInvalid": "noetl.dsl.document.problem",
@@ -43,6 +49,7 @@ _HOMES = {
     "ToolError": "noetl.model.outcome",
     "arun": "noetl.api",
     "load": "noetl.loader",
+    "open": "noetl.executions",
     "run": "noetl.api",
     "tool": "noetl.tools.declaration",
     "validate": "noetl.loader",

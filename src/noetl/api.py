@@ -5,7 +5,7 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from noetl.engine.catalog.playbooks import Playbooks
 from noetl.engine.catalog.request_keys import unread_keys
 from noetl.engine.service import Watch
 from noetl.engine.summary import Execution, execution_of
-from noetl.engine.task_log import TaskLog
+from noetl.engine.task_log import LogLine, TaskLog, WatchedLog
 from noetl.home import home_of, key_location, result_store_of, store_url
 from noetl.loader import TextOrPath, read_source
 from noetl.local import Local
@@ -83,11 +83,14 @@ async def arun(
             idempotency_key=idempotency_key,
             timeout=timeout,
         )
-        state = await local.wait_for_end(execution_id)
-        result, ctx = await local.resolve(state.result), await local.resolve(state.ctx.values)
-        return structs.replace(
-            execution_of(state), result=hide_secrets(result), ctx=hide_secrets(ctx), warnings=warnings
-        )
+        return structs.replace(await ended_execution(local, execution_id), warnings=warnings)
+
+
+async def ended_execution(local: Local, execution_id: str) -> Execution:
+    """Waits for the end of an execution that runs here; all of it, however large. Raises ResultError."""
+    state = await local.wait_for_end(execution_id)
+    result, ctx = await local.resolve(state.result), await local.resolve(state.ctx.values)
+    return structs.replace(execution_of(state), result=hide_secrets(result), ctx=hide_secrets(ctx))
 
 
 def run(source: TextOrPath, workload: Mapping[str, Any] | None = None, **options: Any) -> Execution:
@@ -96,13 +99,13 @@ def run(source: TextOrPath, workload: Mapping[str, Any] | None = None, **options
     It works where an event loop runs already, as in a notebook: the execution has a thread of its own, which
     ends if the caller is interrupted.
     """
-    return _in_own_loop(arun(source, workload, **options))
+    return in_own_loop(arun(source, workload, **options))
 
 
-def _in_own_loop(work: Coroutine[Any, Any, T]) -> T:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+def in_own_loop(work: Coroutine[Any, Any, T]) -> T:
+    """What the work gives, also where an event loop runs already."""
+    # Not inside of `except`: the tracebacks of all that fails in there would begin with this error.
+    if not _loop_is_running():
         return asyncio.run(work)
     loop = asyncio.new_event_loop()
     task = loop.create_task(work)
@@ -132,13 +135,26 @@ def _in_own_loop(work: Coroutine[Any, Any, T]) -> T:
     return task.result()
 
 
+def _loop_is_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 @asynccontextmanager
 async def open_local(
-    configuration: Configuration, *, playbooks: Playbooks | None = None, watch: Watch | None = None
+    configuration: Configuration,
+    *,
+    playbooks: Playbooks | None = None,
+    watch: Watch | None = None,
+    watch_log: Callable[[str, LogLine], None] | None = None,
 ) -> AsyncIterator[tuple[Local, Store]]:
     """An engine on the store that is set, which is made if there is none. Raises StoreError.
 
-    `playbooks` are those that were read already: no document is read twice.
+    `playbooks` are those that were read already: no document is read twice. `watch_log` gets what tasks
+    print, with its execution.
     """
     settings = configuration.settings
     url = store_url(configuration)
@@ -150,6 +166,8 @@ async def open_local(
             "owners": Owners(home.owners),
             "logs": TaskLog(home.logs),
         }
+    if watch_log is not None:
+        options["logs"] = WatchedLog(options.get("logs"), watch_log)
     store = open_store(url)
     try:
         options["results"] = result_store_of(configuration, home, store)

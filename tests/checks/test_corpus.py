@@ -226,7 +226,7 @@ GOOD = {
                 params: ["{{ hash }}"]
         """,
     "a final step and an output": """
-        executor: { spec: { final_step: tidy, output: "{{ steps.start.result }}" } }
+        executor: { kind: local, spec: { final_step: tidy, output: "{{ steps.start.result }}" } }
         workload: { run_id: "{{ execution_id }}", folder: "/tmp/{{ workload.run_id }}" }
         workflow:
           - step: start

@@ -50,7 +50,7 @@ NOOP = "tool: { kind: noop }"
               tool: { kind: noop }
             """,
             """
-            executor: { spec: { entry_step: first } }
+            executor: { kind: local, spec: { entry_step: first } }
             workflow:
               - step: first
                 tool: { kind: noop }
@@ -86,7 +86,7 @@ def test_steps_that_no_token_reaches(bad: str, good: str) -> None:
 
 def test_the_final_step_needs_no_arc() -> None:
     assert_clean("""
-        executor: { spec: { final_step: tidy } }
+        executor: { kind: local, spec: { final_step: tidy } }
         workflow:
           - step: start
             tool: { kind: noop }

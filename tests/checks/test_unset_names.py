@@ -168,3 +168,14 @@ workflow:
     tool: [{ kind: noop, args: { reason: "{{ ctx.reason }}" } }]
 """
     assert messages(text) == []
+
+
+def test_a_step_has_its_own_result_in_its_own_set() -> None:
+    text = """\
+workflow:
+  - step: count
+    tool: { kind: python, code: "result = {'n': 3}", args: { own: "{{ args.own | default(0) }}" } }
+    set: { ctx.n: "{{ count.n }}", ctx.how: "{{ steps.count.status }}" }
+"""
+    assert messages(text) == []
+    assert messages(text.replace("args.own | default(0)", "count.n")) != [], "before it ran there is none"

@@ -119,7 +119,7 @@ def run_on_terminal(
     ) as child:
         os.close(slave)
         output = b""
-        while part := _read(master):
+        while part := read_terminal(master):
             output += part
         piped = child.stdout or child.stderr
         rest = piped.read() if piped else b""
@@ -128,7 +128,7 @@ def run_on_terminal(
     return CompletedCommand(child.returncode, *(texts if terminal == "stdout" else reversed(texts)))
 
 
-def _read(master: int) -> bytes:
+def read_terminal(master: int) -> bytes:
     try:
         return os.read(master, 65536)
     except OSError:  # Linux says EIO when the other side is closed

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -117,6 +118,86 @@ def test_another_process_pauses_resumes_and_cancels(folder: Path) -> None:
         "ExecutionResumed",
         "CancelRequested",
     ]
+
+
+def test_what_is_so_already_is_refused(folder: Path) -> None:
+    gate = Gate(folder)
+    for name, again, message in (
+        ("resume", False, "the execution is running, and was not paused"),
+        ("pause", True, "the execution is paused already"),
+        ("resume", True, "the execution is running, and was not paused"),
+    ):
+        if again:
+            verb(folder, name, "latest")
+        ran = run("executions", name, "latest", "-o", "json", cwd=folder)
+        assert (ran.code, ran.json["error"]["code"]) == (2, "refused")
+        assert message in ran.json["error"]["message"]
+    gate.kill()
+    verb(folder, "pause", gate.execution_id)
+    ran = run("executions", "pause", gate.execution_id, cwd=folder)
+    assert (ran.code, "the execution is paused already" in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("playbook", "status", "hint"),
+    [("meeting", "failed", "executions retry"), ("fine", "completed", "executions show")],
+)
+def test_what_has_ended_is_not_resumed(folder: Path, playbook: str, status: str, hint: str) -> None:
+    (folder / "fine.yaml").write_text(HEADER + "workflow: [{step: start, tool: {kind: noop}}]\n")
+    run("run", f"{playbook}.yaml", cwd=folder)
+    for words in ([], ["--no-run"]):
+        ran = run("executions", "resume", "latest", *words, "-o", "json", cwd=folder)
+        assert (ran.code, ran.json["error"]["code"]) == (2, "refused")
+        assert f"the execution is {status}" in ran.json["error"]["message"]
+    assert hint in run("executions", "resume", "latest", cwd=folder).err
+    # To run it to its end is what `run --resume` promises, whoever did that.
+    assert run("run", "--resume", "latest", "-o", "json", cwd=folder).json["status"] == status
+
+
+def test_one_that_has_ended_is_resumed_for_the_children_that_have_not(folder: Path) -> None:
+    (folder / "gate.yaml").write_text(HEADER + (
+        "workflow: [{step: start, tool: {kind: playbook, path: test/child, spec: {wait: false}}}]\n"
+    ))  # fmt: skip
+    (folder / "child.yaml").write_text(GATE.replace("test/it", "test/child"))
+    gate = Gate(folder)
+    gate.kill()
+    assert verb(folder, "show", gate.execution_id)["status"] == "completed"
+    child = verb(folder, "list", "--path", "test/child")["executions"][0]["execution_id"]
+    verb(folder, "signal", child, "go")
+    ran = run("executions", "resume", gate.execution_id, "-q", "-o", "json", cwd=folder)
+    assert (ran.code, ran.json["status"]) == (0, "completed")
+    assert verb(folder, "show", child)["status"] == "completed"
+    assert run("executions", "resume", gate.execution_id, cwd=folder).code == 2
+
+
+@pytest.mark.parametrize("words", [[], ["-v"], ["-q"], ["-o", "json"]])
+@pytest.mark.parametrize(("code", "last"), [(0, "result = {'sum': 3}"), (1, "raise ValueError('oh')")])
+def test_watching_shows_what_running_shows(folder: Path, words: list[str], code: int, last: str) -> None:
+    inner = "workflow: [{step: start, tool: {kind: python, code: 'result = 1'}}]\n"
+    (folder / "inner.yaml").write_text(HEADER.replace("test/it", "test/inner") + inner)
+    outer = (
+        "workflow:\n"
+        "- step: start\n"
+        "  tool: {name: call, kind: playbook, path: test/inner}\n"
+        "  next: {arcs: [{step: last, when: \"{{ event.name == 'step.done' }}\"}]}\n"
+        f'- step: last\n  tool: {{name: code, kind: python, code: "{last}"}}\n'
+    )
+    (folder / "outer.yaml").write_text(HEADER + outer)
+    ran = run("run", "outer.yaml", *words, cwd=folder)
+    root = verb(folder, "list", "--path", "test/it")["executions"][0]["execution_id"]
+    watched = run("executions", "watch", root, *words, cwd=folder)
+    assert (watched.code, ran.code) == (code, code)
+    if words == ["-o", "json"]:
+        assert watched.json == ran.json
+        return
+    assert watched.out == ran.out
+    # What began and ended before it was looked at is one line, and children come after what called them.
+    lines = {text for text in ran.err.splitlines() if not text.startswith("execution ")}
+    begun = {text for text in lines if re.search(r"step \S+$", text)}
+    watched_lines = watched.err.splitlines()
+    assert lines - begun <= set(watched_lines) <= lines
+    assert watched_lines[-1:] == ran.err.splitlines()[-1:]
+    assert words == ["-q"] or any("test/inner" in text for text in watched_lines)
 
 
 def test_what_a_killed_process_left_can_be_steered_and_resumed(folder: Path) -> None:

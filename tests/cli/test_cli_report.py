@@ -71,7 +71,10 @@ def test_the_error_is_that_of_the_first_unhandled_failure() -> None:
 
 
 def test_an_error_outside_of_steps_has_no_place() -> None:
-    driver = drive("executor: {spec: {output: '{{ ctx.none.x }}'}}\nworkflow:\n" + step("tool: {kind: noop}"))
+    driver = drive(
+        "executor: {kind: local, spec: {output: '{{ ctx.none.x }}'}}\nworkflow:\n"
+        + step("tool: {kind: noop}")
+    )
     error = execution_json(driver.state)["error"]
     assert (error["step"], error["task"], error["attempt"], error["kind"]) == (None, None, None, "expression")
     assert report_of(driver, "").ending().splitlines()[1] == "  expression"

@@ -21,7 +21,7 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing(folder: Path) -> None:
 
 PLANNED = HEADER + (
     "keychain: [{name: token, kind: env}]\n"
-    "executor: {spec: {final_step: last}}\n"
+    "executor: {kind: local, spec: {final_step: last}}\n"
     "workload: {pages: 3, url: 'http://example.org/{{ workload.pages }}'}\n"
     "workflow:\n"
     "  - step: start\n"

@@ -119,6 +119,15 @@ def test_resume_retry_and_fork_warn_too(folder: Path) -> None:
     assert (forked.code, warned_files(forked)) == (0, ["mended.yaml"])
 
 
+def test_a_repaired_playbook_is_warned_about_and_not_what_it_was(folder: Path) -> None:
+    write(folder, "w", FAILING)
+    assert run("run", "w.yaml", cwd=folder).code == 1
+    write(folder, "w", "{kind: python, code: result = 1}", file="mended.yaml")
+    retried = run("executions", "retry", "latest", "--playbook", "mended.yaml", "-o", "json", cwd=folder)
+    assert (retried.code, warned_files(retried)) == (0, ["mended.yaml"])
+    assert [problem["file"] for problem in retried.json["warnings"]] == ["mended.yaml"]
+
+
 def test_show_has_the_warnings_in_json(folder: Path) -> None:
     write(folder, "w")
     ran = run("run", "w.yaml", "-q", "-o", "json", cwd=folder)

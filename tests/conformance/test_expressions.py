@@ -72,11 +72,12 @@ def test_an_expression_is_parsed_wherever_it_stands(body: str) -> None:
 
 @pytest.mark.spec("000 §3.1")
 def test_workload_defaults_and_the_output_hold_expressions() -> None:
-    text = 'executor: { spec: { output: "{{ 1 + }}" } }\nworkload: { a: "{{ 1 + }}" }\nworkflow:\n' + step(
-        NOOP
+    text = (
+        'executor: { kind: local, spec: { output: "{{ 1 + }}" } }\nworkload: { a: "{{ 1 + }}" }\nworkflow:\n'
+        + step(NOOP)
     )
     assert problem_positions(text) == [
-        ProblemPosition(4, 37, "expression-syntax"),
+        ProblemPosition(4, 50, "expression-syntax"),
         ProblemPosition(5, 24, "expression-syntax"),
     ]
 

@@ -150,6 +150,33 @@ def test_mappings_of_all_scopes_become_one() -> None:
 
 
 @pytest.mark.spec("001 §6.4")
+def test_the_limits_of_requests_are_inherited_by_those_that_send_them() -> None:
+    def timeout(**scopes: str) -> Json:
+        return spec_of(scoped(**{scope: f"{{ timeout: {value} }}" for scope, value in scopes.items()})).get(
+            "timeout"
+        )
+
+    assert timeout(executor="{ connect: 5, read: 15 }") == {"connect": 5, "read": 15}
+    assert timeout(step_="{ connect: 4 }") == {"connect": 4}
+    assert timeout(loop="{ read: 3 }") == {"read": 3}
+    scopes = {"executor": "{ connect: 5, read: 15 }", "step_": "{ connect: 4 }", "loop": "{ read: 3 }"}
+    assert timeout(**scopes) == {"connect": 4, "read": 3}
+    assert timeout(**scopes, task="{ read: 2 }") == {"connect": 4, "read": 2}
+    assert timeout(**scopes, task="1") == 1
+    assert timeout(executor="{ connect: 5 }", step_="100") == {"connect": 5}
+
+
+@pytest.mark.spec("001 §6.4")
+def test_the_limits_of_requests_bound_neither_their_scope_nor_other_tasks() -> None:
+    text = "executor: { kind: local, spec: { timeout: { connect: 5 } } }\nworkflow:\n" + step(
+        "spec: { timeout: { read: 5 } }\ntool: [{ kind: noop }, { kind: wait, seconds: 1 }]"
+    )
+    playbook = playbook_of(text)
+    assert (playbook.executor.timeout, playbook.workflow[0].timeout) == (None, None)
+    assert ["timeout" in task.spec for task in playbook.workflow[0].tasks] == [False, False]
+
+
+@pytest.mark.spec("001 §6.4")
 def test_a_timeout_belongs_to_its_scope() -> None:
     text = "executor: { kind: local, spec: { timeout: 1000 } }\nworkflow:\n" + step(
         "spec: { timeout: 100, task_timeout: 10 }\ntool:\n  - kind: noop\n  - { kind: noop, spec: { timeout: 1 } }"

@@ -214,5 +214,6 @@ def test_a_definition_is_checked_whether_it_is_used_or_not() -> None:
 
 
 @pytest.mark.spec("001 §9.3")
+@pytest.mark.spec("003 §10.2")
 def test_there_is_no_sink_kind() -> None:
     assert error_codes(step("tool: { kind: sink }")) == ["unknown-kind"]

@@ -181,7 +181,7 @@ workflow:
 """
 
 FINAL = """
-executor: {spec: {final_step: tidy, output: "{{ ctx.made }}"}}
+executor: {kind: local, spec: {final_step: tidy, output: "{{ ctx.made }}"}}
 workflow:
 - step: start
   tool: {kind: effect, label: make, give: 7, set: {ctx.made: "{{ outcome.result }}"}}

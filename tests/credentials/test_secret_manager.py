@@ -122,7 +122,6 @@ def test_aws_is_asked_with_a_signature() -> None:
     assert request["signed"] == "content-type;host;x-amz-date;x-amz-security-token;x-amz-target"
 
 
-@pytest.mark.spec("semantics §11")
 @pytest.mark.parametrize(("provider", "environment"), [("gcp", gcp), ("gcp", machine), ("aws", aws)])
 def test_no_redirect_is_followed(provider: str, environment: Environment) -> None:
     hosts: list[str] = []

@@ -66,7 +66,6 @@ def test_what_cannot_be_read_is_told(
     assert caught.value.retryable == retryable
 
 
-@pytest.mark.spec("semantics §11")
 def test_the_token_follows_a_redirect_on_the_same_host_alone(vault: VaultServer) -> None:
     async def elsewhere(request: web.Request) -> web.Response:
         host = "localhost" if request.match_info["mount"] == "far" else "127.0.0.1"

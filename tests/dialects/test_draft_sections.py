@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.dialects.dialect_execution import run_document
 from tests.dialects.dialect_upgrade import draft_document, upgrade_text, yaml_values
 
 
@@ -41,6 +42,41 @@ workbook:
               spec: { policy: { rules: [{ else: { then: { do: continue, set_run: { n: 1 } } } }] } }
         """
     )
+
+
+ROOT_LAYOUT = """
+apiVersion: noetl.io/v2
+kind: Playbook
+
+metadata:
+  name: example
+  path: examples/example
+  version: "2.0"
+  description: Example playbook
+
+executor:
+  kind: distributed
+  spec:
+    # server/worker/queue selection knobs (implementation-defined)
+    pool: default
+
+workload:
+  # immutable merged execution input (defaults + request payload)
+  api_url: "https://example.com"
+
+workflow:
+  - step: start
+    tool: [{ask: {kind: noop, args: {url: "{{ workload.api_url }}"}}}]
+
+workbook:
+  # optional catalog of named tasks/tools (future/optional)
+  tasks: {}
+"""
+
+
+@pytest.mark.spec("003 §1.2")
+def test_the_example_of_a_root_layout_runs() -> None:
+    assert run_document(ROOT_LAYOUT, dialect="draft").result == {"url": "https://example.com"}
 
 
 @pytest.mark.spec("003 §12")

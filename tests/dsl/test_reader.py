@@ -11,6 +11,7 @@ from noetl.dsl.document.source import Scalar, node_of
 from noetl.dsl.reader.reader_context import ReaderContext
 from noetl.expr.expression import parse
 from noetl.expr.template import Constant, ListTemplate, MappingTemplate, Template, render
+from noetl.loader import examine
 from noetl.model.json import Json
 from noetl.model.reference import MARKER, escape_key
 from tests.playbooks import (
@@ -107,8 +108,27 @@ def test_rules_that_no_task_inherits_are_checked_in_every_step_of_a_long_workflo
 
 
 def test_what_tasks_inherit_from_the_executor_has_its_type() -> None:
-    text = "executor: { spec: { task_timeout: fast, free: thing } }\nworkflow:\n" + step(NOOP)
-    assert problem_positions(text) == [ProblemPosition(4, 35, "wrong-type")]
+    text = "executor: { kind: local, spec: { task_timeout: fast, free: thing } }\nworkflow:\n" + step(NOOP)
+    assert problem_positions(text) == [ProblemPosition(4, 48, "wrong-type")]
+
+
+@pytest.mark.spec("001 §4")
+def test_an_executor_with_a_spec_and_no_kind_is_warned_about() -> None:
+    workflow = "\nworkflow:\n" + step(NOOP)
+    for executor in (
+        "{ spec: { pool: a } }",
+        "{ profile: small, spec: { pool: a } }",
+        "{ kind: , spec: { pool: a } }",
+    ):
+        codes = [problem.code for problem in problems_of("executor: " + executor + workflow)]
+        assert "executor-kind" in codes, executor
+    for executor in ("{ kind: local, spec: { pool: a } }", "{ kind: hybrid }", "{}", "{ spec: }"):
+        assert problems_of("executor: " + executor + workflow) == (), executor
+
+
+def test_a_draft_needs_no_kind_of_executor() -> None:
+    text = document_of("executor: { spec: { pool: a } }\nworkflow:\n" + step(NOOP))
+    assert examine(text, "t.yaml", dialect="draft").problems == ()
 
 
 def test_the_steps_of_a_wrong_name_are_there_for_their_arcs() -> None:

@@ -28,7 +28,7 @@ SAID = {
     "kind of a plugin": (
         step("tool: { kind: telegraph }"),
         "there is no tool kind `telegraph`",
-        "`--allow-kind` accepts a kind that is not installed here",
+        "`--tools` knows those of a file, `--allow-kind` accepts one that is not installed here",
     ),
     "missing input": (
         step("tool: { kind: http }"),

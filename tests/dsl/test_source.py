@@ -311,3 +311,16 @@ def test_text_that_is_not_yaml_gets_a_hint(text: str, line: int, hint: str) -> N
     with pytest.raises(SourceError) as raised:
         compose(text)
     assert (raised.value.code, raised.value.line, raised.value.hint) == ("yaml-syntax", line, hint)
+
+
+def test_what_a_dialect_wrote_anew_has_the_lines_of_what_it_was_made_of() -> None:
+    text = "a: |\n  one\n    two\nb: three\n"
+    root = compose(text)
+    assert isinstance(root, Mapping)
+    block, line = root.get("a"), root.get("b")
+    assert isinstance(block, Scalar)
+    assert isinstance(line, Scalar)
+    lines = SourceLines(text)
+    assert position_in_text(lines, Scalar("1\n  22\n", 1, 4, origin=block), 5) == (3, 5)
+    assert position_in_text(lines, Scalar("1\n2\n3\n4", 1, 4, origin=block), 6) == (1, 4)
+    assert position_in_text(lines, Scalar("much more", 4, 4, origin=line), 6) == (4, 4)

@@ -80,7 +80,7 @@ def summary(state: ExecutionState, events: list[Event]) -> tuple[Any, ...]:
 def test_a_pure_task_done_at_once_gives_what_an_awaited_one_gives(workload: dict[str, Any]) -> None:
     fast = summary(*play(workload))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Tools, "effect", lambda *_: "write")
+        patch.setattr(Tools, "immediate", lambda *_: False)
         slow = summary(*play(workload))
     assert fast == slow
 

@@ -1,5 +1,8 @@
 """`noetl executions list` and `prune`."""
 
+import os
+import pty
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +15,7 @@ from noetl.kernel.net.commands import Retry
 from noetl.ports.store import Store
 from noetl.stores.ownership import Owners
 from noetl.stores.results.file_backend import FileResults
-from tests.cli.command_line import CompletedCommand, run
+from tests.cli.command_line import COMMAND, CompletedCommand, environment, read_terminal, run, run_on_terminal
 from tests.executions.execution_playbooks import BREAK, BROKEN, GREET, GREETED, HOLD
 from tests.executions.in_process_command import InProcessCommand
 from tests.executions.recorded_executions import FIRST, RecordedExecutions
@@ -182,6 +185,54 @@ def test_pruning_deletes_what_ended_with_all_that_belongs_to_it(
     assert [path.name for path in recorded.home.logs.iterdir()] == [f"{waiting}.jsonl"]
     assert [path.name for path in recorded.home.results.iterdir()] == [waiting]
     assert noetl("executions", "prune", "--before", "1d").err.startswith("deleted: 1 execution ")
+
+
+@pytest.mark.parametrize(
+    ("words", "answer", "remaining"),
+    [
+        ([], "n\n", 2),
+        ([], "\n", 2),
+        ([], "y\n", 0),
+        (["--yes"], "", 0),
+        (["--dry-run"], "", 2),
+        (["-o", "json"], "", 0),
+        (["--before", "2023-11-14"], "", 2),
+    ],
+)
+@pytest.mark.parametrize("command", ["executions", "store"])
+def test_a_person_is_asked_before_anything_is_pruned(
+    recorded: RecordedExecutions, command: str, words: list[str], answer: str, remaining: int
+) -> None:
+    recorded.run(GREET, GREETED)
+    recorded.run(BREAK, BROKEN)
+    folder = recorded.home.folder.parent
+    if command == "store":
+        words = ["--days", "99999"] if words[:1] == ["--before"] else words
+    master, slave = pty.openpty()
+    os.write(master, answer.encode())
+    with subprocess.Popen(
+        [*COMMAND, command, "prune", *words],
+        cwd=folder,
+        env=environment(folder),
+        stdin=slave,
+        stdout=subprocess.DEVNULL,
+        stderr=slave,
+    ) as child:
+        declined = bool(answer) and remaining > 0
+        assert child.wait() == int(declined)
+    os.close(slave)
+    printed = read_terminal(master).decode()
+    os.close(master)
+    assert ("Delete 2 executions that ended before" in printed) is bool(answer)
+    assert ("nothing was deleted" in printed) is declined
+    listed = run("executions", "list", "-o", "json", cwd=folder).json["executions"]
+    assert len(listed) == remaining
+
+
+def test_nobody_is_asked_who_cannot_answer(recorded: RecordedExecutions) -> None:
+    recorded.run(GREET, GREETED)
+    ran = run_on_terminal("executions", "prune", cwd=recorded.home.folder.parent, terminal="stderr")
+    assert (ran.code, "deleted: 1 execution" in ran.err, "Delete" in ran.err) == (0, True, False)
 
 
 def test_what_is_kept_for_ever_is_not_pruned_unless_told(

@@ -103,14 +103,15 @@ def following(recorded: RecordedExecutions, *arguments: str) -> Iterator["subpro
         yield child
 
 
-def line(child: "subprocess.Popen[bytes]") -> str:
-    assert child.stdout is not None
-    return child.stdout.readline().decode()
+def line(child: "subprocess.Popen[bytes]", *, error: bool = False) -> str:
+    stream = child.stderr if error else child.stdout
+    assert stream is not None
+    return stream.readline().decode()
 
 
-def read_until(child: "subprocess.Popen[bytes]", word: str) -> str:
+def read_until(child: "subprocess.Popen[bytes]", word: str, *, error: bool = False) -> str:
     while True:
-        text = line(child)
+        text = line(child, error=error)
         assert text, "it ended"
         if word in text:
             return text
@@ -146,7 +147,7 @@ def test_watching_ends_with_the_execution(recorded: RecordedExecutions, held: Re
     ownership = Owners(recorded.home.owners).acquire(held.id)
     assert ownership is not None
     with following(recorded, "watch", held.id) as child:
-        read_until(child, "RunSuspended")
+        read_until(child, "waits for the signal", error=True)
         held.driver.submit(Signal("go"))
         held.driver.run()
         held.save()
@@ -162,11 +163,11 @@ def test_watching_ends_when_the_owner_is_gone(
     ownership = Owners(recorded.home.owners).acquire(held.id)
     assert ownership is not None
     with following(recorded, "watch", held.id) as child:
-        read_until(child, "RunSuspended")
+        read_until(child, "waits for the signal", error=True)
         if paused:
             held.driver.submit(Pause())
             held.save()
-            read_until(child, "ExecutionPaused")
+            read_until(child, "paused; go on with", error=True)
         ownership.release()
         assert child.stderr is not None
         errors = child.stderr.read().decode()
@@ -245,7 +246,7 @@ def test_owners_are_waited_for_in_other_processes(
     ownership = Owners(recorded.home.owners).acquire(held.id)
     assert ownership is not None
     with following(recorded, "watch", held.id) as child:
-        read_until(child, "RunSuspended")
+        read_until(child, "waits for the signal", error=True)
         ownership.release()
         assert child.wait() == 1
     again = Owners(recorded.home.owners).acquire(held.id)

@@ -20,6 +20,7 @@ from noetl.events.bodies import (
 from noetl.events.event import Event
 from noetl.kernel.net import decider
 from noetl.kernel.net.commands import Fork, PatchCtx, Report, Request, Signal
+from noetl.kernel.net.execution_request import DECIDER
 from noetl.kernel.pipeline.interpreter import advance
 from noetl.kernel.pipeline.moves import Finish, RunTask
 from noetl.kernel.pipeline.policy import SECOND, judge, judge_with_policy
@@ -179,7 +180,8 @@ def test_another_version_of_the_rules_is_a_note() -> None:
     events = [changed(driver.events[0], decider=99), *driver.events[1:]]
     verification = verify(driver.plan, EXECUTION, events)
     assert verification.differences == ()
-    assert verification.notes == ("version 99 of the rules decided; they were tried with version 2",)
+    message = f"version 99 of the rules decided; they were tried with version {DECIDER}"
+    assert verification.notes == (message,)
 
 
 def test_another_playbook_is_a_difference_but_not_before_a_fork() -> None:

@@ -106,9 +106,9 @@ def test_a_package_may_bring_a_function(tmp_path: Path, module: str, entry: str)
 
 
 def test_a_function_that_cannot_be_a_tool_is_named(tmp_path: Path) -> None:
-    install(tmp_path, PLAIN.replace("async ", ""), "greet_tool:hello")
+    install(tmp_path, PLAIN.replace("    return", "    yield"), "greet_tool:hello")
     output = run(tmp_path, PLAYBOOK).stderr
-    assert "`greet_tool:hello` cannot be loaded: the tool `greet` must be a class or an `async def`" in output
+    assert "`greet_tool:hello` cannot be loaded: the tool `greet` yields values" in output
 
 
 def test_without_the_package_the_kind_is_unknown(tmp_path: Path) -> None:

@@ -187,7 +187,9 @@ def test_cancelling_reaches_all_that_is_below(tmp_path: Path) -> None:
     assert [child["status"] for child in listed] == ["cancelled"] * 5
 
 
-@pytest.mark.parametrize(("executor", "most"), [("", 32), ("executor: {spec: {max_depth: 3}}\n", 3)])
+@pytest.mark.parametrize(
+    ("executor", "most"), [("", 32), ("executor: {kind: local, spec: {max_depth: 3}}\n", 3)]
+)
 def test_a_chain_without_end_is_refused(tmp_path: Path, executor: str, most: int) -> None:
     playbook(
         tmp_path,

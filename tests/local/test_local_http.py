@@ -285,3 +285,20 @@ def test_a_credential_of_a_script_that_is_not_there_is_told_before_the_first_ste
     assert execution.error is not None
     assert (execution.error["kind"], seen) == ("credential", [])
     assert "nobody" in execution.error["message"]
+
+
+@pytest.mark.spec("001 §6.4")
+@pytest.mark.parametrize("scope", ["executor", "step", "loop"])
+def test_the_limits_of_requests_may_stand_at_any_scope(home_folder: Path, scope: str) -> None:
+    async def silent(_: web.Request) -> web.Response:
+        await asyncio.Event().wait()  # until the client is gone
+        return web.Response()
+
+    spec = "spec: { timeout: { read: 0.2 } }"
+    executor = f"executor: {{ kind: local, {spec} }}\n" if scope == "executor" else ""
+    loop = f"  loop: {{ in: [1], iterator: n, {spec if scope == 'loop' else 'spec: {}'} }}\n"
+    step_spec = f"  {spec}\n" if scope == "step" else ""
+    step = f"- step: start\n{loop}{step_spec}  tool: {{ kind: http, url: URL }}\n"
+    execution, _ = ran(silent, f"{executor}workflow:\n{step}")
+    assert execution.error is not None
+    assert "no data within the time that `spec.timeout.read` gives" in execution.error["message"]

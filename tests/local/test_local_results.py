@@ -306,3 +306,30 @@ def test_a_store_that_is_no_longer_named_does_not_keep_others_from_expiring(benc
 
     expired = bench.in_store(tidied)
     assert (expired.bodies, expired.unreachable) == (1, 1)
+
+
+LOOP = "loop: {in: '{{ range(300) | list }}', iterator: i}"
+
+
+@pytest.mark.parametrize(
+    ("start", "length"),
+    [
+        pytest.param(f"tool: {{{MAKE}}}", 2, id="a value"),
+        pytest.param(
+            f"{LOOP}\n  tool: {{kind: noop, args: {{t: '{{{{ `x` * 1000 }}}}'}}}}", 300, id="chunks"
+        ),
+    ],
+)
+def test_what_the_event_says_of_a_stored_result_can_be_given_to_artifact_get(
+    bench: Kept, start: str, length: int
+) -> None:
+    text = """workflow:
+- step: start
+  START
+  next: {arcs: [{step: load, set: {ctx.r: "{{ event.result_ref }}"}}]}
+- step: load
+  tool:
+    - {kind: artifact, action: get, format: json, ref: "{{ ctx.r }}"}
+    - {kind: python, args: {d: "{{ _prev }}"}, code: "result = len(d)"}
+"""
+    assert bench.play(text.replace("START", start.replace("`", '"')))[1] == length

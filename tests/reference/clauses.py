@@ -1,11 +1,15 @@
 """Every MUST of the specification, by clause: what `docs/conformance.md` lists with its tests.
 
-Where a section has several, they are numbered in the order in which they stand there.
+Where a section has several, they are numbered in the order in which they stand there. `REMARKS` says where a
+clause does not hold whole, and `DEVIATIONS` where it is not followed on purpose.
 """
+
+from typing import NamedTuple
 
 CLAUSES: dict[str, str] = {
     # 000: formal specification
     "000 §1.1": "The entities: playbooks run tools, among them other playbooks.",
+    "000 §1.2": "The roles: a server (API, routing, event log), workers (no HTTP endpoints, report to the server), a CLI that manages their lifecycle and worker pools.",
     "000 §2.1 (1)": "`apiVersion` MUST be `noetl.io/v2`.",
     "000 §2.1 (2)": "`kind` MUST be `Playbook`.",
     "000 §2.1 (3)": "`metadata` MUST include `name` and `path`.",
@@ -19,29 +23,29 @@ CLAUSES: dict[str, str] = {
     "000 §2.3": "The loop model: `in`, `iterator`, mode, `max_in_flight`, placement; sequential by default.",
     "000 §2.4": "The task model: a label, a `kind`, a `spec`, inputs; kinds are open to extension.",
     "000 §3.1": "All expressions are Jinja2 templates embedded as YAML strings.",
-    "000 §3.2 (1)": "The namespaces of the evaluation context.",
-    "000 §3.2 (2)": "`iter` holds iteration-scoped variables.",
+    "000 §3.2 (1)": "The namespaces of the evaluation context: `workload`, `keychain`, `ctx`, `iter`, `args`, `execution_id`, the pipeline locals, `outcome`, `event`.",
+    "000 §3.2 (2)": "`iter` holds iteration-scoped variables, and exists only inside loops.",
     "000 §3.2 (3)": "`outcome` exists only within task policy evaluation.",
     "000 §3.2 (4)": "`event` exists only within routing evaluation.",
     "000 §3.2 (5)": "`keychain` holds resolved credentials, read-only.",
     "000 §3.3": "Reads resolve `args`, `ctx`, `iter`, `workload` in that order.",
     "000 §4.1 (1)": "The server MUST persist `PlaybookExecutionRequested`.",
-    "000 §4.1 (2)": "The server MUST resolve the playbook by id, or by path and version.",
-    "000 §4.1 (3)": "The server MUST validate the playbook's structure and references.",
+    "000 §4.1 (2)": "The server MUST resolve the playbook, by `playbook_id` or by `path` and `version`.",
+    "000 §4.1 (3)": "The server MUST validate the playbook's structure and references, after it has persisted the request.",
     "000 §4.1 (4)": "The server MUST persist `PlaybookRequestEvaluated`.",
     "000 §4.1 (5)": "The server MUST merge the request payload with the workload defaults.",
     "000 §4.1 (6)": "The server MUST initialise `ctx` as empty unless the request provides it.",
     "000 §4.1 (7)": "The server MUST enqueue the initial token.",
     "000 §4.2 (1)": "For each token the server MUST evaluate `step.spec.policy.admit.rules`.",
-    "000 §4.2 (2)": "If admitted, the server MUST create a `step_run_id` and dispatch a command.",
+    "000 §4.2 (2)": "If admitted, the server MUST create a `step_run_id` and dispatch an execution command to a worker pool.",
     "000 §4.2 (3)": "The server MUST record scheduling decisions in the event log.",
     "000 §4.2 (4)": "The shape of admission rules: `when` with `then.allow`, and `else`.",
     "000 §4.2 (5)": "If `admit` is omitted, admission defaults to allow.",
-    "000 §4.3 (1)": "The worker MUST claim the lease of the `step_run_id`.",
+    "000 §4.3 (1)": "The worker MUST claim the lease of the `step_run_id`; it has a single owner.",
     "000 §4.3 (2)": "The worker MUST execute the pipeline deterministically.",
     "000 §4.3 (3)": "With a loop, the worker MUST run the pipeline per iteration with isolated `iter`.",
     "000 §4.3 (4)": "The worker MUST emit task events and terminal step events.",
-    "000 §4.4": "The workflow completes when no runnable tokens remain.",
+    "000 §4.4": "The workflow completes when no runnable tokens remain; the server emits `WorkflowFinished` and `PlaybookProcessed`.",
     "000 §5 (1)": "Every tool invocation MUST produce one final outcome envelope.",
     "000 §5 (2)": "`outcome.error` MUST include `kind`.",
     "000 §6.2 (1)": "A policy MUST be an object containing `rules`.",
@@ -64,8 +68,9 @@ CLAUSES: dict[str, str] = {
     "000 §10.1": "Every observable transition MUST be recorded with the event envelope.",
     "000 §10.2": "The event taxonomy: what the server says and what the worker says.",
     "000 §10.3": "State MUST be reconstructible from the event stream.",
-    "000 §11.1": "What the server MUST do.",
-    "000 §11.2": "What the worker MUST do.",
+    "000 §11.1": "The server MUST accept and validate requests, schedule by routing tokens, persist the append-only log, evaluate admission and arcs, and coordinate fan-out, fan-in, pause and resume.",
+    "000 §11.2": "The worker MUST execute tools and pipelines, apply task policy deterministically, emit task, step and loop events to the server, and require no inbound HTTP endpoints.",
+    "000 §12": "Quantum orchestration (informative): jobs as tools, polling by policy, sweeps by loops, results by reference.",
     "000 §13 (1)": "MUST reject: step names that are not unique.",
     "000 §13 (2)": "MUST reject: an arc to a step that does not exist.",
     "000 §13 (3)": "MUST reject: a loop without both `in` and `iterator`.",
@@ -83,10 +88,10 @@ CLAUSES: dict[str, str] = {
     "001 §1 (6)": "Tasks have a `name`; without one they get `task_0`, `task_1`, …",
     "001 §2": "The basic structure example is a valid playbook.",
     "001 §3": "The fields of `metadata`.",
-    "001 §4": "`executor` MUST follow the pattern `kind` (distributed, local, hybrid) and `spec`.",
+    "001 §4": "`executor` says where and how a playbook is executed; it MUST follow the pattern `kind` (distributed, local, hybrid) and `spec`.",
     "001 §5": "The merged workload is immutable.",
     "001 §6.2": "Admission under `step.spec.policy.admit`; omitted means allow.",
-    "001 §6.3": "The pipeline is an ordered list of labelled tasks; `_prev` threads results.",
+    "001 §6.3": "The pipeline is an ordered list of labelled tasks; `_prev` is the `outcome.result` of the task before.",
     "001 §6.4": "Spec precedence: kind defaults, executor, step, loop, task; inner wins.",
     "001 §6.5": "The router owns mode and arcs; first match in YAML order, or all.",
     "001 §6.6": "A step may define a loop; iterations have isolated `iter`.",
@@ -94,16 +99,20 @@ CLAUSES: dict[str, str] = {
     "001 §8": "`workbook` is a catalog of named reusable tasks.",
     "001 §9.1": "The retry pattern.",
     "001 §9.2": "The pagination pattern.",
-    "001 §9.3": "A sink is a task that returns a reference, not a tool kind.",
+    "001 §9.3": "A sink is a storage-writing task that returns a reference, not a tool kind.",
     # 002: mental model
+    "002 §1": "The three layers: the document, the runtime (server, workers without HTTP endpoints, CLI), events with references.",
     "002 §3 (1)": "Workers MUST NOT start steps themselves.",
     "002 §3 (2)": "Arcs fire on boundary events and carry `args` to the next step.",
     "002 §3 (3)": "Each iteration has an isolated `iter`.",
     "002 §3 (4)": "Task policy is the control flow inside a step, and patches `ctx` and `iter`.",
     "002 §3 (5)": "Results are inline when small, references otherwise.",
     "002 §4": "The lifecycle: request, token, admission, run, boundary event, arcs.",
+    "002 §6": "A relational projection of playbooks, executions, tokens, runs and references (optional).",
+    "002 §7": "Notes for implementers: stateless workers, append-only events, references for large results, `args` as the explicit payload of an arc.",
     # 003: the draft dialect
     "003 §1.1": "The root sections of a draft document; `vars` MUST NOT exist at root level.",
+    "003 §1.2": "The example of a root layout.",
     "003 §2.1": "Tokens come from the request and from arcs, and carry `args`.",
     "003 §2.2": "Step `when` is the enable guard.",
     "003 §3.1": "`workload` is immutable.",
@@ -127,8 +136,11 @@ CLAUSES: dict[str, str] = {
     "003 §8.1": "The server evaluates the arcs on `step.done`, `step.failed` and `loop.done`.",
     "003 §8.2": "Arc guards and what they can reference.",
     "003 §8.3": "`args` is the token's payload.",
-    "003 §9.2": "Who emits which event.",
-    "003 §9.3": "Every event MUST include the draft's envelope fields.",
+    "003 §9.1": "The layers of events: workflow and steps by the server, what a worker did by the worker.",
+    "003 §9.2": "Who emits which event, and who is the authority on it.",
+    "003 §9.3": "Every event MUST include `event_id`, `event_type`, `ts`, `execution_id`, the ids of its run and attempt where they apply, correlation, and a payload.",
+    "003 §10.1": "The event log should avoid huge payload bodies: large results are stored elsewhere, with references in events and `ctx`.",
+    "003 §10.2": "A sink is a task that writes to storage and returns a reference; there is no keyword for it.",
     "003 §11": "Pagination with a loop and jumps.",
     "003 §12": "`pipe`, `case` and root `vars` are non-canonical.",
     "003 §13": "The minimal step example.",
@@ -149,3 +161,107 @@ CLAUSES: dict[str, str] = {
     "004 §6": "The execution model: start, end, `error_handler`.",
     "004 §7": "Conformance: validates YAML and Jinja2, respects types and transitions.",
 }
+
+REMARKS: dict[str, str] = {
+    "000 §1.2": "One process: `noetl run` is server, worker and CLI in one. There is no HTTP API, no worker pool, and no command that starts a server or workers.",
+    "000 §2.3": "`policy.exec: distributed` is read; its iterations run in one worker, as those of `local` do.",
+    "000 §3.1": "All of Jinja2 but what [its page](jinja.md) names with the reason.",
+    "000 §3.2 (2)": "A deviation, see below.",
+    "000 §4.1 (2)": "A file, or for `kind: playbook` the path and version among the files of `--catalog` and the folder. There are no playbook ids.",
+    "000 §4.1 (3)": "`noetl run` checks its file before there is a request, so a wrong file is refused and not recorded. The playbook of a child is checked after its request is recorded.",
+    "000 §4.2 (2)": "The run goes to the worker of the same process; `pool` is read and chooses nothing yet.",
+    "000 §4.3 (1)": "The claim is an event with a fence. One process owns an execution by a lock of the operating system, so no lease runs out while it lives.",
+    "000 §7.3": "Loops of `exec: distributed` run in one worker, too, so the worker says it for them as well.",
+    "000 §11.1": "Requests come from the command line and from Python, not through an API.",
+    "000 §12": "Informative. These tests are of the patterns; those of the kind `quantum` itself need the extra and run with `scripts/test --quantum`.",
+    "001 §4": "All three kinds are read; `noetl run` runs each of them here. A missing `kind` is a deviation, see below.",
+    "001 §6.4": "A deviation for the keys that belong to one scope, see below.",
+    "002 §1": "Server, workers and CLI are one process.",
+    "002 §6": "Optional, and not provided: what is kept beside the events is what listing and finding executions needs.",
+    "002 §7": "Nothing is projected asynchronously.",
+    "003 §9.3": "In these words with `noetl executions events --envelope draft`; otherwise in those of 000 §10.1.",
+}
+"""How much of a clause holds, where it is not all of it."""
+
+
+class Deviation(NamedTuple):
+    """A clause that is not followed to the letter, with what is done instead, why, and the number of the record."""
+
+    clause: str
+    instead: str
+    reason: str
+    record: str = ""
+
+
+DEVIATIONS = (
+    Deviation(
+        "000 §3.1",
+        "`code` of a `python` task and the `document` of a `playbook` task are never rendered; values come in through `args`.",
+        "Code has braces of its own, and a value that is pasted into code becomes code.",
+        "0004-code-is-not-rendered",
+    ),
+    Deviation(
+        "000 §3.2",
+        "`iter` exists in every run: outside of a loop it is one scope with `index` 0.",
+        "A pipeline that pages with `jump` needs a scope of its own, with a loop around it or not (001 §9.2).",
+        "0003-run-scope",
+    ),
+    Deviation(
+        "000 §3.2",
+        "There are three more namespaces: `steps`, `joined` and `run`, with `set_run` and `set_prev`.",
+        "Results by the name of their step, the tokens of a join, and what 003 calls `vars`.",
+        "0003-run-scope",
+    ),
+    Deviation(
+        "000 §4.1",
+        "`noetl run` validates its file before the request is recorded.",
+        "Who edits a file wants its problems, and no execution for each of them.",
+    ),
+    Deviation(
+        "000 §4.3, §10.2",
+        "`StepDone` of a step without tools is said by the server.",
+        "There is nothing to run: a worker would only send it back.",
+        "0006-routing-steps",
+    ),
+    Deviation(
+        "000 §8.1",
+        "A failure counts as handled only if an arc that fired reads `event.name`, `event.status` or `event.error`; "
+        "otherwise the execution goes where its arcs lead, and ends `failed`.",
+        "An arc without `when` is true for failures, too. Nothing that failed unseen is reported as done.",
+    ),
+    Deviation(
+        "001 §4",
+        "`executor.kind` may be missing: the playbook then runs where it is started.",
+        "A missing kind has a clear meaning, and most documents need no `executor`.",
+    ),
+    Deviation(
+        "001 §6.4",
+        "`timeout`, `mode`, `max_in_flight`, `reduce`, `lease`, the policies of a scope and a few more belong to the scope "
+        "they stand in and are not inherited; all else merges as said.",
+        "The timeout of an execution is not that of each of its tasks.",
+        "0002-spec-ownership",
+    ),
+    Deviation(
+        "001 §8",
+        "References to the workbook are replaced when the playbook is loaded.",
+        "Checks, picture and engine see one kind of task, and a reference that leads nowhere is found before anything runs.",
+        "0005-workbook-at-load",
+    ),
+    Deviation(
+        "003 §4.3",
+        "A token that step `when` keeps out is parked and tried again when what it reads changes.",
+        "The draft does not say what becomes of it; to lose it in silence would be the worse guess.",
+    ),
+    Deviation(
+        "003 §6.5",
+        "`set_vars` in a parallel loop writes to the iteration; `set_shared` needs a reducer, and without one the last wins.",
+        "The draft asks for one of the two to be chosen and documented.",
+        "0003-run-scope",
+    ),
+    Deviation(
+        "004 §6",
+        "An execution ends when no token is left, not upon reaching `end`.",
+        "Branches beside the one that reached `end` would be cut off (000 §4.4).",
+    ),
+)
+"""What `docs/conformance.md` lists apart from the clauses."""

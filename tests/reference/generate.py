@@ -16,7 +16,7 @@ from noetl.dsl.document.problem_codes import CODES  # noqa: E402 - after the pat
 from noetl.graph import draw  # noqa: E402 - after the path is set
 from noetl.loader import load  # noqa: E402 - after the path is set
 from tests.reference.clause_collector import PREFIX  # noqa: E402 - after the path is set
-from tests.reference.clauses import CLAUSES  # noqa: E402 - after the path is set
+from tests.reference.clauses import CLAUSES, DEVIATIONS, REMARKS  # noqa: E402 - after the path is set
 from tests.reference.event_page import events_page  # noqa: E402 - after the path is set
 from tests.reference.jinja_page import jinja_page  # noqa: E402 - after the path is set
 from tests.reference.tool_pages import TOOL_PAGES  # noqa: E402 - after the path is set
@@ -55,8 +55,24 @@ def conformance() -> str:
         "# Conformance",
         "",
         "Every MUST of the specification and the tests that prove it. A test names its clause with",
-        f'`@pytest.mark.spec("…")`. {proven} of {len(CLAUSES)} clauses have a test.',
+        f'`@pytest.mark.spec("…")`. {proven} of {len(CLAUSES)} clauses have a test. Where a clause does not hold whole, it',
+        f"says so in italics: {len(REMARKS)} of them.",
+        "",
+        "Today server and worker are one process, on one machine: there is no HTTP API and no worker pool. What the",
+        "specification says about the two is held between their parts in that process: which events each may say, that a",
+        "run has one owner, that nothing listens. `executor.kind`, `pool` and `exec: distributed` are read and checked,",
+        "and everything runs where `noetl run` was started.",
+        "",
+        "## Deviations",
+        "",
+        "What is done otherwise on purpose, and why.",
+        "",
+        "| clause | what is done | why |",
+        "| --- | --- | --- |",
     ]
+    for deviation in DEVIATIONS:
+        record = f" ([record](adr/{deviation.record}.md))" if deviation.record else ""
+        lines.append(f"| {deviation.clause} | {deviation.instead} | {deviation.reason}{record} |")
     document = ""
     for clause, text in CLAUSES.items():
         if clause[:3] != document:
@@ -68,8 +84,9 @@ def conformance() -> str:
                 "| clause | says | tests |",
                 "| --- | --- | --- |",
             ]
-        named = "<br>".join(f"`{name}`" for name in tests.get(clause, ())) or "**none yet**"
-        lines.append(f"| {clause} | {text} | {named} |")
+        named = "<br>".join(f"`{name}`" for name in tests.get(clause, ())) or "**none**"
+        remark = f"<br>*{REMARKS[clause]}*" if clause in REMARKS else ""
+        lines.append(f"| {clause} | {text}{remark} | {named} |")
     return "\n".join(lines) + "\n"
 
 

@@ -8,12 +8,29 @@ import pytest
 from noetl.dsl.document.problem_codes import CODES
 from noetl.loader import examine
 from tests.playbooks import document_of
+from tests.reference import generate
+from tests.reference.clauses import CLAUSES, DEVIATIONS, REMARKS
 from tests.reference.generate import PAGES, ROOT
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_generated_pages_are_current(page: str) -> None:
     assert (ROOT / page).read_text("utf-8") == PAGES[page](), "run scripts/docs"
+
+
+def test_remarks_and_deviations_are_about_clauses_that_there_are() -> None:
+    assert set(REMARKS) <= set(CLAUSES)
+    sections = {clause.partition(" (")[0] for clause in CLAUSES}
+    for deviation in DEVIATIONS:
+        document, _, names = deviation.clause.partition(" ")
+        assert {f"{document} {name}" for name in names.split(", ")} <= sections
+        assert deviation.reason
+
+
+def test_every_clause_has_a_test_or_says_that_it_is_optional() -> None:
+    tests = generate.tests_by_clause()  # imported by its name, it would be taken for a test
+    assert [clause for clause in CLAUSES if clause not in tests] == ["002 §6"]
+    assert REMARKS["002 §6"].startswith("Optional")
 
 
 def test_every_code_has_a_page_and_every_page_a_code() -> None:

@@ -42,7 +42,7 @@ def test_the_page_on_python(session: SessionFolder) -> None:
         for (kind, text), after in itertools.pairwise(fences)
         if (kind, after[0]) == ("python", "text")
     ]
-    assert len(programs) == 4
+    assert len(programs) == 5
     for program, expected in programs:
         done = subprocess.run(
             [sys.executable, "-c", program],

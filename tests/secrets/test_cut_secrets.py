@@ -88,7 +88,6 @@ CUT_BY_US = {
 }  # fmt: skip
 
 
-@pytest.mark.spec("semantics §11")
 @pytest.mark.parametrize("name", CUT_BY_US)
 def test_nothing_is_left_of_a_secret_where_we_cut(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, name: str
@@ -128,7 +127,6 @@ CUT_BY_OTHERS = {
 }  # fmt: skip
 
 
-@pytest.mark.spec("semantics §11")
 @pytest.mark.parametrize("secret", [SECRET, LONG_SECRET])
 @pytest.mark.parametrize("name", CUT_BY_OTHERS)
 def test_what_others_left_of_a_secret_is_masked(

@@ -84,13 +84,13 @@ def test_a_published_object_names_the_store_that_has_its_copy(tmp_path: Path) ->
     results = NamedResults(FileResults(tmp_path / "own"), {"archive": archive})
 
     async def use_objects() -> None:
-        kept = await keep_draft(ResultStoreObjects(results, ID, store="archive"))
-        assert kept["store"] == "archive"
+        reference = await keep_draft(ResultStoreObjects(results, ID, store="archive"))
+        assert reference["store"] == "archive"
         reader = ResultStoreObjects(results, ID[:-1] + "2")
-        await ResultStoreObjects(results, ID).publish("report", kept)
+        await ResultStoreObjects(results, ID).publish("report", reference)
         published = await reader.published("report")
         assert published is not None
-        assert (published["store"], published["checksum"]) == ("auto", kept["checksum"])
+        assert (published["store"], published["checksum"]) == ("auto", reference["checksum"])
         async with reader.local(published) as path:
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
         assert published["checksum"] == f"sha256:{digest}"

@@ -9,11 +9,17 @@ import pytest
 from noetl.model.reference import (
     ARROW_MEDIA_TYPE,
     JSON_MEDIA_TYPE,
+    MARKER,
     StoredReference,
     encode_value,
     escape,
     is_object_reference,
+    is_reference,
     is_table_reference,
+    list_chunk,
+    manifest,
+    part_reference,
+    value_reference,
 )
 from noetl.model.table_reader import table_rows
 from noetl.tools.artifact.tool import ArtifactTool
@@ -197,3 +203,59 @@ def test_a_long_field_of_csv_is_read(calls: ObjectCalls) -> None:
     rows = [{"text": "x" * 200_000}]
     put = calls.ok(action="put", content=rows, format="csv")
     assert calls.ok(action="get", ref=put, format="csv") == rows
+
+
+def result_ref(reference: dict[str, Any]) -> dict[str, Any]:
+    """As `event.result_ref` gives it."""
+    return {key: value for key, value in reference.items() if key != MARKER}
+
+
+def test_what_an_event_says_of_a_stored_result_can_be_got(calls: ObjectCalls) -> None:
+    value: dict[str, Any] = {"n": 3, MARKER: "mine"}
+    stored = calls.object(encode_value(escape(value)), JSON_MEDIA_TYPE)
+    ref = result_ref(value_reference(stored["key"], value, size=stored["size"], extracted={"n": 3}))
+    assert calls.ok(action="get", ref=ref, format="json") == value
+    got = calls.ok(action="get", ref=ref)
+    assert is_reference(dict(got))
+    assert (got["key"], got["type"], got["length"], got["extracted"]) == (
+        stored["key"],
+        "mapping",
+        2,
+        {"n": 3},
+    )
+
+
+def test_parts_and_chunks_are_got_as_values(calls: ObjectCalls) -> None:
+    chunks = [calls.object(encode_value(items), JSON_MEDIA_TYPE) for items in ([1, 2], [3])]
+    parts = [
+        list_chunk(chunk["key"], *bounds, 5) for chunk, bounds in zip(chunks, ((0, 2), (2, 3)), strict=True)
+    ]
+    ref = result_ref(manifest(parts, tail=[4]))
+    assert calls.ok(action="get", ref=ref) == calls.ok(action="get", ref=ref, format="json") == [1, 2, 3, 4]
+    stored = calls.object(encode_value({"a": [{"b": "deep"}]}), JSON_MEDIA_TYPE)
+    part = result_ref(part_reference(stored["key"], ("a", 0)))
+    assert calls.ok(action="get", ref=part) == {"b": "deep"}
+    kind, message = calls.error(action="get", ref=part, format="csv")
+    assert (kind, "no csv" in message) == ("input", True)
+
+
+def test_the_table_that_an_event_names_is_got_as_one(calls: ObjectCalls) -> None:
+    table = calls.table(ROWS)
+    got = calls.ok(action="get", ref=result_ref(table))
+    assert is_table_reference(dict(got))
+    assert table_rows(calls.data(got)) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("ref", "expected"),
+    [
+        ({"n": 1}, "`event.result_ref`"),
+        ({"key": 5}, "`event.result_ref`"),
+        ({"chunks": [{"no": "key"}]}, "is not as `event.result_ref` gave it"),
+        ({"key": "x/y", "secrets": True}, "holds secrets"),
+    ],
+)
+def test_what_is_no_reference_is_refused(calls: ObjectCalls, ref: Any, expected: str) -> None:
+    kind, message = calls.error(action="get", ref=ref)
+    assert kind == "input"
+    assert expected in message

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from datetime import date
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -205,7 +206,31 @@ def raising(problem: BaseException) -> None:
 )
 def test_what_a_function_raises_is_the_error_of_its_task(problem: BaseException, expected: ErrorInfo) -> None:
     raising(problem)
-    assert error_of("broken") == expected
+    error = error_of("broken")
+    assert msgspec.structs.replace(error, details={}) == expected
+
+
+def test_an_exception_leaves_its_traceback_and_our_frames_are_not_in_it() -> None:
+    @noetl.tool("broken")
+    async def broken() -> None:
+        deeper()
+
+    def deeper() -> None:
+        raise KeyError("k")
+
+    details = error_of("broken").details
+    assert details["exception"] == "KeyError"
+    lines = details["traceback"].splitlines()
+    assert [line.split(", ")[-1] for line in lines if line.startswith("  File ")] == [
+        "in broken",
+        "in deeper",
+    ]
+    assert lines[-1] == "KeyError: 'k'"
+
+
+def test_a_tool_error_is_no_accident_and_leaves_no_traceback() -> None:
+    raising(noetl.ToolError("limit", "too much", details={"most": 3}))
+    assert error_of("broken").details == {"most": 3}
 
 
 def test_an_error_is_of_a_known_kind() -> None:
@@ -276,6 +301,10 @@ def synchronous(a: int) -> int:
     return a
 
 
+def yielding(a: int) -> Iterator[int]:
+    yield a
+
+
 async def variadic(*values: int) -> None: ...
 
 
@@ -311,7 +340,8 @@ class OddInputs:
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        (synchronous, "the tool `x` must be a class or an `async def`"),
+        (partial(variadic), "the tool `x` must be a class or a function"),
+        (yielding, "the tool `x` yields values: it must return one, for example a list"),
         (variadic, "`values` of `variadic` cannot be given by name, as inputs are"),
         (positional, "`value` of `positional` cannot be given by name"),
         (keyed, "`spec` of `keyed` is a key that every task has: choose another name"),

@@ -266,7 +266,6 @@ def redirecting(status: int, host: str) -> Handler:
     return handler
 
 
-@pytest.mark.spec("semantics §11")
 @pytest.mark.parametrize("status", [307, 308])
 @pytest.mark.parametrize(
     "inputs",

@@ -102,7 +102,7 @@ def test_tools_that_keep_something_for_an_execution_hear_of_its_end() -> None:
 
 def test_the_effect_of_an_unknown_kind_is_the_worst() -> None:
     tools = Tools(KINDS)
-    assert [tools.effect(kind) for kind in ("closing", "stuck", "nothing")] == ["pure", "write", "write"]
+    assert [tools.immediate(kind) for kind in ("closing", "stuck", "nothing")] == [True, False, False]
 
 
 @pytest.mark.parametrize(

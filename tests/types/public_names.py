@@ -4,6 +4,7 @@ It is never run; mypy reads it. A name that has lost its type is `Any`, and so i
 attributes and calls, since `Any` equals itself.
 """
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, assert_type
 
@@ -18,6 +19,29 @@ async def running(path: Path) -> None:
     )
     await noetl.arun(1)  # type: ignore[arg-type]  # must be refused
     await noetl.arun(path, timeot=1)  # type: ignore[call-arg]  # must be refused
+
+
+def steering(path: Path) -> None:
+    executions = noetl.open(path, catalogs=["playbooks"], slots=2)
+    assert_type(executions, noetl.Executions)
+    assert_type(noetl.open(), noetl.Executions)
+    listed = executions.list(status=["failed"], path="shop/", labels={"team": "shop"}, limit=3)
+    assert_type(listed, list[noetl.ListedExecution])
+    assert_type(
+        [(entry.execution_id, entry.status, entry.parent) for entry in listed],
+        list[tuple[str, str, str | None]],
+    )
+    assert_type(listed[0].started_at, datetime)
+    assert_type(listed[0].ended_at, datetime | None)
+    assert_type(executions.show(), noetl.Execution)
+    assert_type(executions.events("latest", after=3), list[dict[str, Any]])
+    assert_type(executions.resume("latest"), noetl.Execution)
+    assert_type(executions.retry("latest"), noetl.Execution)
+    executions.signal("latest", "approved", {"by": "Ada"})
+    executions.cancel("latest", reason="no longer needed")
+    executions.signal("latest")  # type: ignore[call-arg]  # must be refused
+    executions.list(stats=["failed"])  # type: ignore[call-arg]  # must be refused
+    noetl.open(1)  # type: ignore[arg-type]  # must be refused
 
 
 def reading(path: Path) -> None:

@@ -1,6 +1,7 @@
 """The options and arguments that several commands share, and what some of them amount to."""
 
 import os
+import re
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, get_args
@@ -41,6 +42,20 @@ class TextArgument(click.ParamType[str]):
         return text
 
 
+class ByteCount(click.ParamType[int]):
+    """A number of bytes, or one with a unit."""
+
+    name = "size"
+    _FORM = re.compile(r"(\d{1,15}) ?(|b|kib|mib|gib)", re.ASCII | re.IGNORECASE)
+    _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}  # noqa: RUF012 - nobody changes it
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        match = self._FORM.fullmatch(str(value))
+        if match is None:
+            self.fail(f"{str(value)!r:.60} is no size: bytes, or 512KiB, 16MiB, 1GiB", param, ctx)
+        return int(match[1]) * self._UNITS[match[2].lower()]
+
+
 output = click.option(
     "-o",
     "--output",
@@ -58,6 +73,27 @@ allow_kind = click.option(
     multiple=True,
     metavar="NAME",
     help="Accept tasks of this kind although no tool here knows it. May be repeated.",
+)
+
+
+def _load_tools(ctx: click.Context, _param: click.Parameter, files: tuple[str, ...]) -> None:
+    """Makes the tools known before the command looks at anything."""
+    if not files or ctx.resilient_parsing:  # completion runs nobody's code
+        return
+    from noetl.cli.tool_files import load_tool_file
+
+    for name in files:
+        load_tool_file(name)
+
+
+tools = click.option(
+    "--tools",
+    multiple=True,
+    type=FileName(),
+    metavar="FILE.py",
+    expose_value=False,
+    callback=_load_tools,
+    help="Know the tools that this Python file declares, too. May be repeated.",
 )
 file = click.argument("file", type=FileName())
 out = click.option(
@@ -81,6 +117,7 @@ store = click.option(
     help="The store, for example sqlite:///runs.db.  [default: the one in HOME]",
 )
 quiet = click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+logs = click.option("--logs", is_flag=True, help="Show what tasks print, as they do, on standard error.")
 verbose = click.option("-v", "--verbose", is_flag=True, help="Show every task and every decision.")
 catalogs = click.option(
     "--catalog",
@@ -96,6 +133,13 @@ slots = click.option(
     metavar="N",
     help="How many step runs are worked on at the same time.  [default: 32]",
 )
+max_result = click.option(
+    "--max-result",
+    type=ByteCount(),
+    default="16MiB",
+    metavar="SIZE",
+    help="Print a larger result in JSON as its reference: bytes, or 512KiB, 16MiB, 1GiB.  [default: 16MiB]",
+)
 sets = click.option(
     "--set",
     "sets",
@@ -109,6 +153,7 @@ follow = click.option(
 )
 step = click.option("--step", metavar="STEP", help="Only what belongs to this step.")
 other_playbook = click.option("--playbook", type=FileName(), metavar="FILE", help="Go on with this playbook.")
+yes = click.option("-y", "--yes", is_flag=True, help="Do not ask, also on a terminal.")
 no_run = click.option("--no-run", is_flag=True, help="Only record it; `noetl run --resume` goes on.")
 
 
@@ -129,17 +174,28 @@ class RunOptions(Struct, frozen=True):
     catalogs: tuple[str, ...]
     quiet: bool
     verbose: bool
+    max_result: int
+    """Bytes of a result that JSON has whole."""
+    logs: bool
 
 
 def run_options(function: Callable[..., int]) -> Callable[..., Any]:
-    """For verbs that run: `--catalog`, `--slots`, `-q`, `-v` and `store_options`, as `run_as`."""
+    """For verbs that run here: `store_options`, and what says how; all but `--tools` come as `run_as`."""
 
     @wraps(function)
     def with_run_options(
-        *, catalogs: tuple[str, ...], slots: int | None, quiet: bool, verbose: bool, **arguments: Any
+        *,
+        catalogs: tuple[str, ...],
+        slots: int | None,
+        quiet: bool,
+        verbose: bool,
+        max_result: int,
+        logs: bool,
+        **arguments: Any,
     ) -> int:
         flags = {name: arguments.pop(name) for name in ("home", "store", "output")}
-        run_as = RunOptions(read_settings({**flags, "slots": slots}), catalogs, quiet, verbose)
+        configuration = read_settings({**flags, "slots": slots})
+        run_as = RunOptions(configuration, catalogs, quiet, verbose, max_result, logs)
         return function(run_as=run_as, **arguments)
 
-    return catalogs(slots(quiet(verbose(store_options(with_run_options)))))
+    return tools(catalogs(slots(max_result(logs(quiet(verbose(store_options(with_run_options))))))))

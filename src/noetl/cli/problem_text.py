@@ -39,9 +39,12 @@ def _paragraph(problem: Problem, lines: list[str], paint: Paint) -> str:
 
 def excerpt_lines(lines: list[str], number: int, column: int, paint: Paint) -> list[str]:
     """Line `number` of a document and the caret below it; nothing if the document ends before it."""
-    if number > len(lines):
-        return []
-    text, before = excerpt(lines[number - 1], column)
+    return excerpt_line(lines[number - 1], number, column, paint) if number <= len(lines) else []
+
+
+def excerpt_line(line: str, number: int, column: int, paint: Paint) -> list[str]:
+    """A line with its number, and the caret below it."""
+    text, before = excerpt(line, column)
     return [
         f"{paint('faint', f'{number:>5} |')} {text}",
         f"{paint('faint', '      |')} {' ' * before}{paint('caret', '^')}",

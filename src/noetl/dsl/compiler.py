@@ -57,6 +57,8 @@ def compile_playbook(text: str, file: str, kinds: Kinds, dialect: str | None = N
             run_checks(read.playbook, read.context)
         problems.extend(read.context.problems)
         playbook = playbook or read.playbook
+    if source_dialect != "canonical":  # the others need not say it, and an upgrade may add the `spec`
+        problems = [problem for problem in problems if problem.code != "executor-kind"]
     if source_dialect == "draft":
         problems = [_drop_draft_hint(problem) for problem in problems]
     settled = _settle(problems, text)

@@ -10,7 +10,7 @@ from noetl.engine.retry import reopen_execution
 from noetl.engine.service import AlreadyRunning, Service
 from noetl.events.event import Event
 from noetl.kernel.errors import Refused
-from noetl.kernel.net.commands import Cancel
+from noetl.kernel.net.commands import Cancel, Pause, Resume
 from noetl.ports.results import ResultStore
 from noetl.ports.store import ExecutionUnknown, Store
 from noetl.stores.ownership import Owners
@@ -33,6 +33,10 @@ class RemoteControl:
 
         Raises ExecutionUnknown, Refused, StoreError.
         """
+        record = await self._store.execution(execution_id)
+        if record is not None:
+            owned = self._owners.owner(execution_id) is not None
+            _refuse_if_so_already(command, record.status, owned=owned)
         while self._owners.owner(execution_id) is None:
             try:
                 await self.apply_here(execution_id, command)
@@ -96,3 +100,11 @@ class RemoteControl:
         children = Children(service)
         service.subscribe(children)
         return service, children
+
+
+def _refuse_if_so_already(command: RemoteCommand, status: str, *, owned: bool) -> None:
+    """The kernel takes what was done already for done; who asks for it has something else in mind."""
+    if isinstance(command, Pause) and status == "paused":
+        raise Refused("the execution is paused already")
+    if isinstance(command, Resume) and status == "running" and owned:
+        raise Refused("the execution is running, and was not paused")

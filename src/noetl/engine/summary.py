@@ -25,9 +25,10 @@ class ExecutionFailed(NoetlError):
 class Execution(Struct, frozen=True, kw_only=True):
     """An execution as it stands, or ended: what `noetl run -o json` prints.
 
-    `error` is `{step, task, attempt, kind, message}` of the first unhandled failure; `duration_ms` is from
-    the request's first event to the last; of a fork, since it was made. `forked_from` is what it copied.
-    `warnings` are those about its playbook, and from a run also those about the playbooks that it started.
+    `error` is `{step, task, attempt, kind, message}` of the first unhandled failure, with the end of the
+    `traceback` if that is an exception of a tool; `duration_ms` is from the request's first event to the
+    last; of a fork, since it was made. `forked_from` is what it copied. `warnings` are those about its
+    playbook, and from a run also those about the playbooks that it started.
     """
 
     execution_id: str
@@ -94,5 +95,7 @@ def elapsed_micros(state: ExecutionState, last: int = 0) -> int:
 def _error_json(error: ErrorInfo | None) -> dict[str, Any] | None:
     if error is None:
         return None
-    where = {name: error.details.get(name) for name in ("step", "task", "attempt")}
-    return {**where, "kind": error.kind, "message": error.message}
+    # Before its first attempt, an expression of its inputs may fail: it has none, and not one of number 0.
+    where = {name: error.details.get(name) or None for name in ("step", "task", "attempt")}
+    traceback = {"traceback": text} if (text := error.details.get("traceback")) else {}
+    return {**where, "kind": error.kind, "message": error.message, **traceback}

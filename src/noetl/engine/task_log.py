@@ -1,7 +1,7 @@
 """What tasks print: a file of JSON lines for each execution, which never grows without end."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -54,10 +54,8 @@ class TaskLog:
         """One entry for each line of the text. `source` has `step`, `run`, `task`, `iteration`, `attempt`."""
         file = self._files.pop(execution_id, None) or _File(self.path(execution_id))
         self._files[execution_id] = file
-        ts = _now()
-        for line in text.splitlines() or [""]:
-            bounded = line if len(line) <= MAX_TEXT else line[:MAX_TEXT] + "…"
-            file.append(msgspec.convert({"ts": ts, **source, "text": bounded}, LogLine))
+        for line in log_lines(source, text):
+            file.append(line)
         self.failure = self.failure or file.failure
         if len(self._files) > OPEN_FILES:
             self._files.pop(next(iter(self._files))).close()
@@ -81,6 +79,29 @@ class TaskLog:
         except FileNotFoundError:
             return False
         return True
+
+
+class WatchedLog:
+    """A log whose lines somebody sees as they are written. Without a log below they are kept nowhere."""
+
+    def __init__(self, below: TaskLog | None, watch: Callable[[str, LogLine], None]) -> None:
+        self._below = below
+        self._watch = watch
+
+    def write(self, execution_id: str, source: Mapping[str, str | int], text: str) -> None:
+        """As `TaskLog.write`; then `watch` gets each line with its execution."""
+        if self._below is not None:
+            self._below.write(execution_id, source, text)
+        for line in log_lines(source, text):
+            self._watch(execution_id, line)
+
+
+def log_lines(source: Mapping[str, str | int], text: str) -> Iterator[LogLine]:
+    """The text as it is kept: a bounded entry for each of its lines."""
+    ts = _now()
+    for line in text.splitlines() or [""]:
+        bounded = line if len(line) <= MAX_TEXT else line[:MAX_TEXT] + "…"
+        yield msgspec.convert({"ts": ts, **source, "text": bounded}, LogLine)
 
 
 class _File:

@@ -97,16 +97,16 @@ class Evaluator:
         except NoetlError as error:
             # What a namespace itself raises, for example for a part that is not at hand, goes through.
             if isinstance(error, ExpressionError) and error.offset is None:
-                error.message = f"{error.message} in {_quote_source(self._source)}"
+                error.message = f"{error.message} in {quote_source(self._source)}"
                 error.args = (error.message,)
             raise
         except MissingError as error:
             self._report(evaluation, error.missing)
         except RecursionError:
-            raise ExpressionError(f"values are nested too deeply in {_quote_source(self._source)}") from None
+            raise ExpressionError(f"values are nested too deeply in {quote_source(self._source)}") from None
         except Exception as error:
             # Whatever a value makes the code do, it is this expression that failed, not the engine.
-            raise ExpressionError(f"{_lowercase_message(error)} in {_quote_source(self._source)}") from error
+            raise ExpressionError(f"{_lowercase_message(error)} in {quote_source(self._source)}") from error
 
     def _compile(self, site: EvaluationSite) -> Program:
         syntax = parse_syntax(self._source)
@@ -122,7 +122,7 @@ class Evaluator:
     def _report(self, evaluation: Evaluation, missing: Missing) -> NoReturn:
         """Say which part of which path is not there."""
         if missing.key is None:
-            raise ExpressionError(f"{missing.reason} in {_quote_source(self._source)}")
+            raise ExpressionError(f"{missing.reason} in {quote_source(self._source)}")
         name, offset = str(missing.key), None
         for use in self._uses:
             absent_path = _missing_part(evaluation, use.path, missing)
@@ -135,7 +135,7 @@ class Evaluator:
             else ""
         )
         raise ExpressionError(
-            f"`{name}` is undefined in {_quote_source(self._source)}",
+            f"`{name}` is undefined in {quote_source(self._source)}",
             offset=offset,
             hint=hint or "write `| default(…)` where it may be absent",
         )
@@ -168,7 +168,8 @@ def _missing_part(evaluation: Evaluation, path: Path, missing: Missing) -> Path 
     return None
 
 
-def _quote_source(source: str) -> str:
+def quote_source(source: str) -> str:
+    """An expression as messages about its evaluation name it: they end with ` in ` and this."""
     text = " ".join(source.split())
     return f"`{text if len(text) <= _QUOTED_LENGTH else text[:_QUOTED_LENGTH] + '…'}`"
 

@@ -125,7 +125,8 @@ def _message_of(error: BaseException) -> str:
 
 
 def _traceback_text(error: BaseException, request: CodeRequest) -> str:
-    lines = request.code.splitlines(keepends=True)
+    # Python marks the fault one column too far right in a last line that does not end.
+    lines = f"{request.code}\n".splitlines(keepends=True)
     # So that the traceback shows the lines of code that is in no file. None: it never looks at a disk.
     linecache.cache[request.name] = (len(request.code), None, lines, request.name)
     error.__traceback__ = _own_traceback(error.__traceback__, request.name)

@@ -1,4 +1,4 @@
-"""`noetl.tool`: a class or an async function becomes a tool kind."""
+"""`noetl.tool`: a class or a function becomes a tool kind."""
 
 import inspect
 import keyword
@@ -42,11 +42,11 @@ def tool(
     spec: type[TaskSpec] = TaskSpec,
     check: Callable[[Inputs, Inputs], Iterable[Fault]] | None = None,
 ) -> Callable[[Declared], Declared]:
-    """Makes a class or an async function the tool kind `name` of this process.
+    """Makes a class or a function the tool kind `name` of this process.
 
-    The inputs are the function's parameters, or the Struct `inputs` of the class. `effect` is `pure` if
-    running it twice does no harm and nothing outside notices. `result` says what it gives, `example` is a
-    task in YAML. Raises ToolRefused, KindTaken.
+    A function that is no `async def` runs in a thread. The inputs are the function's parameters, or the
+    Struct `inputs` of the class. `effect` is `pure` if running it twice does no harm and nothing outside
+    notices. `result` says what it gives, `example` is a task in YAML. Raises ToolRefused, KindTaken.
     """
     if not _NAME.fullmatch(str(name)):  # without parentheses it is the function itself
         raise ToolRefused('a tool needs a name: write `@noetl.tool("greet")`')
@@ -84,6 +84,7 @@ def kind_from_entry_point(target: object, name: str) -> Kind | None:
 
 def _kind_of(target: Any, name: str) -> Kind:
     summary = (inspect.getdoc(target) or name).split("\n", 1)[0]
+    threaded = not inspect.isclass(target) and not inspect.iscoroutinefunction(target)
     if inspect.isclass(target):
         inputs = _inputs_of_class(target)
         implementation: Callable[[], Any] = partial(_make_tool, "ClassTool", target, inputs)
@@ -91,10 +92,11 @@ def _kind_of(target: Any, name: str) -> Kind:
         parameters, takes_call = _parameters(target, name)
         inputs = _inputs_of_function(target, parameters, f"The inputs of `{name}`.")
         parameter_names = {_input_name(parameter): parameter for parameter in parameters}
-        implementation = partial(_make_tool, "FunctionTool", target, inputs, parameter_names, takes_call)
+        class_name = "ThreadedTool" if threaded else "FunctionTool"
+        implementation = partial(_make_tool, class_name, target, inputs, parameter_names, takes_call)
     for fault in _unfit_types(inputs, target.__qualname__):
         raise ToolRefused(fault)
-    return Kind(name=name, summary=summary, inputs=inputs, implementation=implementation)
+    return Kind(name=name, summary=summary, inputs=inputs, implementation=implementation, threaded=threaded)
 
 
 def _make_tool(class_name: str, *arguments: object) -> Tool:
@@ -116,8 +118,10 @@ def _inputs_of_class(target: type) -> type[Struct]:
 
 def _parameters(target: Any, name: str) -> tuple[dict[str, inspect.Parameter], str | None]:
     """The parameters that are inputs, and the one that takes the call, if there is one."""
-    if not inspect.iscoroutinefunction(target):
-        raise ToolRefused(f"the tool `{name}` must be a class or an `async def`")
+    if not inspect.isfunction(target):
+        raise ToolRefused(f"the tool `{name}` must be a class or a function")
+    if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
+        raise ToolRefused(f"the tool `{name}` yields values: it must return one, for example a list")
     inputs, takes_call = {}, None
     hints = _type_hints(target)
     for parameter in inspect.signature(target).parameters.values():

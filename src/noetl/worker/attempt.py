@@ -11,15 +11,18 @@ from msgspec.structs import replace
 from noetl.kernel.pipeline.moves import RunTask
 from noetl.kernel.scopes import playbook_time
 from noetl.kernel.state.run_state import RunState
-from noetl.model.outcome import Outcome
+from noetl.model.outcome import ErrorInfo, Outcome
 from noetl.ports.credentials import CredentialError
 from noetl.ports.ledger import Ledger
 from noetl.ports.tool import Call, Tool
 from noetl.tools.host.deadlines import DeadlineExceeded
-from noetl.tools.host.tool_attempt import describe_error, error_outcome
+from noetl.tools.host.tool_attempt import error_outcome, exception_outcome
 from noetl.tools.host.worker_tools import Tools
 from noetl.worker.keychain.execution_keychain import Keychain
 from noetl.worker.keychain.masked_objects import MaskedObjects
+
+MAX_TRACEBACK = 4_000
+"""Characters of a traceback that go into events, counted from its end."""
 
 GRACE = 1.0
 """Seconds beyond its timeout after which a tool is interrupted that does not keep to it."""
@@ -60,9 +63,22 @@ def _prepare(
     def finish(outcome: Outcome) -> Outcome:
         if keychain is not None:
             outcome = keychain.mask_outcome(move, outcome)
+        if outcome.error is not None:
+            outcome = _log_traceback(outcome, outcome.error, call.log)
         return replace(outcome, meta=_meta(ledger, move, outcome, started, began))
 
     return tools.get(move.task.kind), call if keychain is None else mask_call(call, keychain), finish
+
+
+def _log_traceback(outcome: Outcome, error: ErrorInfo, log: Callable[[str], None]) -> Outcome:
+    """The outcome with the end of the traceback that its tool left, which the task's log has whole."""
+    text = error.details.get("traceback")
+    if not isinstance(text, str):
+        return outcome
+    log(text.rstrip("\n"))
+    # It stands in several events of a failure.
+    short = text if len(text) <= MAX_TRACEBACK else f"…{text[-MAX_TRACEBACK:]}"
+    return replace(outcome, error=replace(error, details={**error.details, "traceback": short}))
 
 
 def tool_call_of(ledger: Ledger, run: RunState, move: RunTask) -> Call:
@@ -125,7 +141,7 @@ async def _run_within_deadline(tools: Tools, tool: Tool, call: Call) -> Outcome:
         message = f"the tool was not done within {call.timeout:g} s"
         return error_outcome("timeout", message, retryable=True)
     except Exception as error:  # noqa: BLE001 - a tool never raises: this is a bug in it, told as one
-        return error_outcome("tool", describe_error(error))
+        return exception_outcome(error)
 
 
 def _run_pure(tool: Tool, call: Call) -> Outcome:
@@ -136,7 +152,7 @@ def _run_pure(tool: Tool, call: Call) -> Outcome:
         outcome: Outcome = end.value
         return outcome
     except Exception as error:  # noqa: BLE001 - a tool never raises: this is a bug in it, told as one
-        return error_outcome("tool", describe_error(error))
+        return exception_outcome(error)
     work.close()
     message = f"`{call.kind}` says that it is pure, and waits for something"
     return error_outcome("tool", message)

@@ -186,7 +186,7 @@ class Runner:
     def _run_task(self, claimed: ClaimedRun, move: RunTask) -> bool:
         """Begins the task, or does it at once. False if nothing else can be begun meanwhile."""
         ledger, run = claimed.ledger, claimed.run
-        if self._tools.effect(move.task.kind) == "pure":
+        if self._tools.immediate(move.task.kind):
             # Begin and outcome of a pure task go into one report: nothing has to be durable between them.
             outcome = run_pure_attempt(self._tools, ledger, run, move, claimed.keychain)
             follows = judge_without_policy(run, move, outcome)

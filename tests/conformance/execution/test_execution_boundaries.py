@@ -22,6 +22,8 @@ workflow:
 
 
 @pytest.mark.spec("000 §11.2")
+@pytest.mark.spec("000 §1.2")
+@pytest.mark.spec("002 §1")
 def test_nothing_listens_while_a_playbook_runs(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[Any] = []
     monkeypatch.setattr(socket.socket, "listen", lambda *arguments: heard.append(arguments))
@@ -34,6 +36,9 @@ def test_nothing_listens_while_a_playbook_runs(engine: Engine, monkeypatch: pyte
 @pytest.mark.spec("000 §11.1")
 @pytest.mark.spec("000 §11.2")
 @pytest.mark.spec("002 §3 (1)")
+@pytest.mark.spec("000 §1.2")
+@pytest.mark.spec("002 §1")
+@pytest.mark.spec("003 §9.1")
 def test_the_server_schedules_and_the_worker_says_what_it_did(engine: Engine) -> None:
     ran = engine(WORK)
     owner: dict[str | None, str] = {}

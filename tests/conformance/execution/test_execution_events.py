@@ -38,7 +38,8 @@ workflow:
 @pytest.mark.spec("000 §10.2")
 @pytest.mark.spec("000 §4.3 (4)")
 @pytest.mark.spec("003 §9.2")
-@pytest.mark.spec("003 §9.3")
+@pytest.mark.spec("002 §1")
+@pytest.mark.spec("003 §9.1")
 def test_every_transition_is_an_event_with_the_whole_envelope(engine: Engine) -> None:
     """By the real command: a run in a process of its own, and its events read by another."""
     engine.write("p.yaml", RICH)
@@ -94,6 +95,7 @@ def test_events_name_what_they_belong_to(engine: Engine) -> None:
 
 @pytest.mark.spec("000 §10.1")
 @pytest.mark.spec("000 §11.1")
+@pytest.mark.spec("002 §7")
 def test_the_log_is_only_ever_added_to(engine: Engine) -> None:
     """Other executions, reading, verifying and going on change nothing that was written."""
     ran = engine("- step: start\n  tool: {kind: python, code: 'result = len(open(\"in\").read())'}\n")
@@ -171,6 +173,8 @@ workflow:
 
 @pytest.mark.spec("000 §9.1")
 @pytest.mark.spec("002 §3 (5)")
+@pytest.mark.spec("002 §1")
+@pytest.mark.spec("002 §7")
 def test_large_results_are_kept_outside_of_the_log_and_still_whole(engine: Engine) -> None:
     ran = engine(LARGE % 5_000)
     assert ran.status == "completed"
@@ -216,6 +220,57 @@ def test_small_results_stand_in_the_log(engine: Engine) -> None:
     ran = engine(LARGE % 3)
     assert ran.data("TaskProcessed")[0]["outcome"]["result"] == {"n": 3, "rows": ["x" * 99] * 3}
     assert ran.result == [3, 99]
+
+
+@pytest.mark.spec("000 §9.2")
+@pytest.mark.spec("001 §9.3")
+@pytest.mark.spec("003 §10.2")
+def test_a_task_that_writes_to_storage_returns_a_reference(engine: Engine) -> None:
+    ran = engine("""
+- step: start
+  tool:
+  - {name: make, kind: python, code: "result = ['x' * 99] * 20"}
+  - name: sink
+    kind: artifact
+    action: put
+    key: pages/one.json
+    content: "{{ _prev }}"
+    spec: {policy: {rules: [{else: {then: {do: continue, set_ctx: {page: "{{ outcome.result }}"}}}}]}}
+  next: {arcs: [{step: use}]}
+- step: use
+  tool: {kind: artifact, action: get, ref: "{{ ctx.page }}", format: json}
+""")
+    assert (ran.status, ran.result) == ("completed", ["x" * 99] * 20)
+    (patch,) = ran.data("TaskProcessed")[1]["patches"]
+    assert patch["path"] == ["page"]
+    assert patch["value"]["name"] == "pages/one.json"
+    assert patch["value"]["size"] > 2_000
+    assert "x" * 99 not in json.dumps({**patch["value"], "preview": ""})
+
+
+@pytest.mark.spec("003 §10.1")
+def test_large_results_of_a_draft_are_kept_outside_of_the_log(engine: Engine) -> None:
+    engine.write(
+        "p.yaml",
+        """
+- step: start
+  tool:
+  - make:
+      kind: python
+      code: "result = {'n': 7, 'rows': ['x' * 99] * 5000}"
+      eval: [{else: {do: continue, set_ctx: {made: "{{ outcome.result }}"}}}]
+  next: [{step: use, when: "{{ ctx.made.n == 7 }}"}]
+- step: use
+  tool: [{count: {kind: python, args: {rows: "{{ ctx.made.rows }}"}, code: "result = len(rows)"}}]
+""",
+    )
+    ran = engine.command("run", "p.yaml", "-q", "-o", "json", "--dialect", "draft")
+    assert (ran.code, ran.json["result"]) == (0, 5_000)
+    events = engine.events(ran.json["execution_id"])
+    assert max(len(json.dumps(event)) for event in events) < 10_000
+    (made, _) = [event["data"] for event in events if event["name"] == "TaskProcessed"]
+    assert made["outcome"]["result"]["size"] > 500_000
+    assert made["patches"][0]["value"]["key"] == made["outcome"]["result"]["key"]
 
 
 @pytest.mark.spec("000 §9.2")

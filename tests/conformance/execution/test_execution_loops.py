@@ -32,6 +32,7 @@ def spec(mode: str, more: str = "") -> str:
 @pytest.mark.spec("000 §7.1")
 @pytest.mark.spec("001 §6.6")
 @MODES
+@pytest.mark.spec("000 §12")
 def test_each_element_has_an_iteration_of_its_own(engine: Engine, mode: str) -> None:
     task = """{kind: noop, args: {item: "{{ iter.item }}", bare: "{{ item }}", at: "{{ iter.index }}",
       of: "{{ iter.count }}", first: "{{ iter.first }}", last: "{{ iter.last }}"}}"""

@@ -78,6 +78,7 @@ workflow:
 
 @pytest.mark.spec("001 §2")
 @pytest.mark.spec("001 §4")
+@pytest.mark.spec("002 §1")
 def test_the_basic_structure_runs(engine: Engine) -> None:
     """The example of the guide; its last task counts what it would have stored."""
     answers = iter([WebAnswer("busy", 503), WebAnswer([1, 2, 3])])

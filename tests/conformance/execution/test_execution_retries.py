@@ -157,6 +157,7 @@ def test_one_request_keeps_its_key_over_retries(engine: Engine) -> None:
 
 
 @pytest.mark.spec("000 §6.4")
+@pytest.mark.spec("000 §12")
 def test_polling_is_retry_on_a_good_outcome(engine: Engine) -> None:
     answers = iter(["queued", "running", "done"])
     with web_server(lambda _: WebAnswer({"state": next(answers)})) as web:

@@ -46,6 +46,7 @@ def test_inclusive_fires_all_arcs_that_hold_in_their_order(engine: Engine) -> No
 
 @pytest.mark.spec("000 §8.1")
 @pytest.mark.spec("002 §3 (2)")
+@pytest.mark.spec("002 §7")
 def test_args_are_the_payload_of_the_token(engine: Engine) -> None:
     ran = engine(ARCS % "spec: {}")
     assert ran.result == {"at": "b", "got": {"from": "start", "n": 2}}

@@ -36,6 +36,7 @@ BINARY = "png"
 )
 @options.dialect
 @options.allow_kind
+@options.tools
 @options.home
 @options.store
 @options.output

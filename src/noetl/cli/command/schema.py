@@ -8,6 +8,7 @@ from noetl.settings import read_settings
 
 
 @click.command()
+@options.tools
 @options.out
 @options.output
 def schema(out: str | None, output: str | None) -> None:

@@ -21,6 +21,7 @@ def store() -> None:
 @click.option(
     "--rebuild", is_flag=True, help="First make everything again that follows from the events alone."
 )
+@options.tools
 @options.store_options
 def check(*, rebuild: bool, **store_flags: str | None) -> int:
     """Check the store, and fold every execution in it again.
@@ -109,15 +110,17 @@ def _migrate(configuration: Configuration) -> tuple[str, int, int]:
     "--days", type=click.IntRange(1), metavar="N", help="Keep so many days.  [default: `keep_days`]"
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be deleted, and delete nothing.")
+@options.yes
 @options.store_options
-def prune(*, days: int | None, dry_run: bool, **store_flags: str | None) -> None:
+def prune(*, days: int | None, dry_run: bool, yes: bool, **store_flags: str | None) -> None:
     """Delete executions that are older than what is kept.
 
-    With their results and logs. What has not ended, or is owned by a process, stays.
+    With their results and logs. What has not ended, or is owned by a process, stays. Asks first on a
+    terminal; a script is not asked.
     """
     from noetl.cli.command.executions.prune import prune_executions as prune_store
     from noetl.cli.timestamps import DAY, now_micros
 
     configuration = options.read_configuration(**store_flags)
     before = None if days is None else max(0, now_micros() - days * DAY)
-    prune_store(configuration, before=before, dry=dry_run)
+    prune_store(configuration, before=before, dry=dry_run, yes=yes)

@@ -13,6 +13,7 @@ def tools() -> None:
 
 
 @tools.command("list")
+@options.tools
 @options.output
 def list_(output: str | None) -> None:
     """List the tool kinds that tasks can use.
@@ -36,6 +37,7 @@ def list_(output: str | None) -> None:
 
 @tools.command()
 @click.argument("kind")
+@options.tools
 @options.output
 def show(kind: str, output: str | None) -> None:
     """Show what a task of a kind takes and gives.

@@ -14,6 +14,7 @@ from noetl.settings import read_settings
 @options.file
 @options.dialect
 @options.allow_kind
+@options.tools
 @click.option("--in-place", is_flag=True, help="Rewrite FILE itself.")
 @options.output
 def upgrade(

@@ -24,6 +24,7 @@ class CheckedFile(NamedTuple):
 @click.option("--strict", is_flag=True, help="Let warnings count as errors.")
 @options.dialect
 @options.allow_kind
+@options.tools
 @options.output
 def validate(
     *,

@@ -233,7 +233,9 @@ class ProgressModel:
         if step_run is None:
             return
         self.failed += 1
-        where = f"task {body.task}, attempt {body.attempt}: " if body.task else ""
+        # An expression of its inputs may fail before there is an attempt.
+        attempt = f", attempt {body.attempt}" if body.attempt else ""
+        where = f"task {body.task}{attempt}: " if body.task else ""
         self.add_line("failed", event.ts, step_run.step, where + error_text(body.error), execution)
 
     def _on_next_evaluated(self, execution: ExecutionProgress, body: of.NextEvaluated, event: Event) -> None:

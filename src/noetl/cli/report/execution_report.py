@@ -2,8 +2,8 @@
 
 import builtins
 import os
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -13,18 +13,23 @@ from noetl.cli.report.failed_attempts import FailedAttempt, FailedAttempts
 from noetl.cli.report.failed_children import FailedChild
 from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.report.format import cut_lines, duration_text, pluralize, yaml_lines
+from noetl.cli.report.log_text import attempt_lines, without_ending
 from noetl.cli.report.next_commands import command_lines
-from noetl.dsl.document.playbook import Position
 from noetl.engine.catalog.playbook_record import INLINE, PlaybookSource
 from noetl.engine.summary import elapsed_micros, execution_of, first_failure
+from noetl.engine.task_log import LogLine
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.held_back import waiting_steps
 from noetl.model.outcome import ErrorInfo
 from noetl.model.secret import printable_value
 
+if TYPE_CHECKING:
+    from noetl.cli.report.failure_location import FailureLocator
+
 MOST_LINES = 40
 """Of a result, on a terminal."""
 _MOST_INPUT = 20
+_MOST_PRINTED = 10
 _MOST_DISCARDED = 10
 _MOST_WAITING = 10
 
@@ -59,6 +64,8 @@ class ExecutionReport(Struct, frozen=True):
     """Said in place of that of the state."""
     children: tuple[FailedChild, ...] = ()
     """From the child that failed it down to the lowest."""
+    log: Sequence[LogLine] = ()
+    """What its tasks printed."""
 
     def result(self, *, most: int | None = None) -> str:
         """The result as YAML, of no more than `most` lines; empty if there is none."""
@@ -115,7 +122,11 @@ class ExecutionReport(Struct, frozen=True):
             where.insert(1, f"iteration {error.details.get('index')}")
         lines = [f"  {', '.join(where)}: {error.kind}" if where else f"  {error.kind}"]
         lines += [f"    {visible(line)}" for line in error.message.rstrip().split("\n")]
-        return [*lines, *self._excerpt(error), *self._attempt_lines(error)]
+        # Only a failure needs what reads documents, and that is slow to import.
+        from noetl.cli.report.failure_location import FailureLocator
+
+        locator = FailureLocator(error, self.source, self._failed_attempt(error))
+        return [*lines, *self._excerpt(locator), *_input_lines(locator), *self._output_lines(locator)]
 
     def _reports(self) -> list["ExecutionReport"]:
         """Of this execution, and of the children that failed it."""
@@ -145,53 +156,30 @@ class ExecutionReport(Struct, frozen=True):
         ]
         return ["", *cut_lines(lines, _MOST_WAITING, width=1_000)] if lines else []
 
-    def _excerpt(self, error: ErrorInfo) -> list[str]:
-        position = self._position(str(error.details.get("step")), str(error.details.get("task")))
-        if position is None or self.source is None:
+    def _excerpt(self, locator: "FailureLocator") -> list[str]:
+        location = locator.location()
+        if location is None:
             return []
-        # Only a failure needs what reads documents, and that is slow to import.
-        from noetl.cli.problem_text import excerpt_lines
-        from noetl.dsl.document.source import SourceLines
+        from noetl.cli.problem_text import excerpt_line  # as above
 
-        name = f"{visible(self.source.name)}:{position.line}:{position.column}"
-        lines = list(SourceLines(self.source.text))
-        excerpt = excerpt_lines(lines, position.line, position.column, self.paint)
+        name = f"{visible(location.file)}:{location.number}:{location.column}"
+        excerpt = excerpt_line(location.text, location.number, location.column, self.paint)
         return ["", *(f"  {line}" for line in (self.paint("position", name), *excerpt))]
 
-    def _position(self, step_name: str, task_label: str) -> Position | None:
-        """Where a task stands, or its step if there is no such task."""
-        step = self.state.plan.playbook.steps.get(step_name)
-        if step is None:
-            return None
-        return next((task.position for task in step.tasks if task.label == task_label), step.position)
-
     def _failed_attempt(self, error: ErrorInfo) -> FailedAttempt | None:
-        run = next((failure.run for failure in self.state.failures if failure.error == error), "")
-        if self.failed_attempts is None:
-            return None
-        return self.failed_attempts.attempt_of(self.state.execution_id, run)
+        return self.failed_attempts.attempt_with(self.state, error) if self.failed_attempts else None
 
-    def _attempt_lines(self, error: ErrorInfo) -> list[str]:
-        """What the failed attempt got, and the traceback of Python code."""
-        attempt = self._failed_attempt(error)
-        if attempt is None:
-            return []
+    def _output_lines(self, locator: "FailureLocator") -> list[str]:
+        """What the failed attempt printed, and the traceback it left."""
+        printed = attempt_lines(self.log, locator.attempt.started) if locator.attempt is not None else []
+        # A tool's traceback stands in its log, too.
+        printed = without_ending(printed, locator.traceback.splitlines())
         lines = []
-        if attempt.started.input is not None:
-            lines += [
-                "",
-                "  input:",
-                *_indented(cut_lines(list(yaml_lines(attempt.started.input)), _MOST_INPUT)),
-            ]
-        helpers = attempt.processed.outcome.helpers if attempt.processed is not None else {}
-        traceback = helpers.get("py", {}).get("traceback")
-        if isinstance(traceback, str) and traceback.strip():
-            lines += [
-                "",
-                "  traceback:",
-                *_indented(visible(line) for line in traceback.rstrip().split("\n")),
-            ]
-        return lines
+        if printed:
+            left_out = len(printed) - _MOST_PRINTED
+            lines = ["", "  printed:"] + ["    …"] * (left_out > 0)
+            lines += _indented(visible(line) for line in printed[-_MOST_PRINTED:])
+        return [*lines, *_traceback_lines(locator)]
 
     def _next_commands(self) -> list[str]:
         execution_id = self.state.execution_id
@@ -199,6 +187,8 @@ class ExecutionReport(Struct, frozen=True):
         if self.children:
             lowest = self.children[-1].state.execution_id
             commands.append((self.follow_up.executions_command("show", lowest), "what happened in the child"))
+        if self.log or self.children:
+            commands.append((self.follow_up.executions_command("logs", execution_id), "what tasks printed"))
         return command_lines([*self._retry_commands(), *commands])
 
     def _retry_commands(self) -> list[tuple[str, str]]:
@@ -239,6 +229,21 @@ class ExecutionReport(Struct, frozen=True):
         """Where its playbook was read, as somebody here would name it."""
         file, name = (self.source.file, self.source.name) if self.source is not None else ("", "")
         return name if file and os.path.abspath(name) == file else file or "FILE"
+
+
+def _input_lines(locator: "FailureLocator") -> list[str]:
+    """What the failed attempt got."""
+    attempt = locator.attempt
+    if attempt is None or attempt.started.input is None:
+        return []
+    return ["", "  input:", *_indented(cut_lines(list(yaml_lines(attempt.started.input)), _MOST_INPUT))]
+
+
+def _traceback_lines(locator: "FailureLocator") -> list[str]:
+    if not locator.traceback.strip():
+        return []
+    lines = locator.traceback_text().split("\n")
+    return ["", "  traceback:", *_indented(visible(line) for line in lines)]
 
 
 def _indented(lines: Iterable[str]) -> list[str]:

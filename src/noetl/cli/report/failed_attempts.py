@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from noetl.events import bodies as of
 from noetl.events.event import Event
+from noetl.kernel.state.execution_state import ExecutionState
+from noetl.model.outcome import ErrorInfo
 
 
 class FailedAttempt(NamedTuple):
@@ -48,12 +50,18 @@ class FailedAttempts:
                     attempts = started[body.run] = {}
                 attempts[body.iteration] = body
             elif isinstance(body, of.TaskProcessed):
-                if body.outcome.error is not None:
+                # A rule may make a failure of an outcome that is none.
+                if body.outcome.error is not None or body.error is not None:
                     seen.errors.setdefault(body.run, {})[body.iteration] = body
             elif isinstance(body, of.LoopIterationCompleted):
                 _end_iteration(seen, body)
             else:
                 _observe_end(seen, body)
+
+    def attempt_with(self, state: ExecutionState, error: ErrorInfo) -> FailedAttempt | None:
+        """The attempt that left this error as an unhandled failure; None as for `attempt_of`."""
+        run = next((failure.run for failure in state.failures if failure.error == error), "")
+        return self.attempt_of(state.execution_id, run)
 
     def attempt_of(self, execution_id: str, run: str) -> FailedAttempt | None:
         """The attempt with which this run failed; None if that was not seen, or no task did."""

@@ -1,7 +1,9 @@
 """Commands that find an execution again."""
 
+from collections.abc import Sequence
 from shlex import quote
 
+from noetl.cli.tool_files import loaded_tool_files
 from noetl.settings import Configuration
 
 
@@ -17,11 +19,20 @@ class FollowUp:
 
     def executions_command(self, verb: str, execution_id: str, *words: str) -> str:
         """`noetl executions VERB ID …`."""
-        return self._command(f"noetl executions {verb} {execution_id}", *words)
+        tools = _tool_flags() if verb in _NEEDING_TOOLS else []
+        return self._command(f"noetl executions {verb} {execution_id}", *words, flags=tools)
 
     def resume_command(self, execution_id: str) -> str:
         """`noetl run --resume ID`."""
-        return self._command(f"noetl run --resume {execution_id}")
+        return self._command(f"noetl run --resume {execution_id}", flags=_tool_flags())
 
-    def _command(self, start: str, *words: str) -> str:
-        return " ".join([start, *map(quote, words), *self._flags])
+    def _command(self, start: str, *words: str, flags: Sequence[str]) -> str:
+        return " ".join([start, *map(quote, words), *self._flags, *flags])
+
+
+_NEEDING_TOOLS = frozenset({"cancel", "pause", "resume", "retry", "fork", "signal"})
+"""Verbs that go on with an execution: its playbook must be one that can run. To look at it, it need not."""
+
+
+def _tool_flags() -> list[str]:
+    return [f"--tools {quote(name)}" for name in loaded_tool_files()]

@@ -58,7 +58,7 @@ def _frame_json(run: RunState, frame: Frame) -> dict[str, Any]:
     return {
         "index": frame.index,
         "task": tasks[frame.at].label if frame.at < len(tasks) else None,
-        "attempt": frame.attempt,
+        "attempt": frame.attempt or None,
         "running": frame.running,
         "iter": frame.iter.values,
         "waits": None

@@ -6,7 +6,7 @@ from noetl.dsl.document.source import Located, Mapping, MappingEntry, Node, Scal
 
 
 def new_text(value: str, at: Located) -> Scalar:
-    return Scalar(value, at.line, at.column)
+    return Scalar(value, at.line, at.column, origin=at if isinstance(at, Scalar) else None)
 
 
 def new_sequence(items: Iterable[Node], at: Located) -> Sequence:

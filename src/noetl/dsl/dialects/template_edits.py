@@ -4,6 +4,7 @@ from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
+from noetl.dsl.dialects.nodes import new_text
 from noetl.dsl.document.source import Mapping, Node, Scalar, Sequence
 from noetl.expr.expression import parse
 from noetl.expr.language.guard import is_template
@@ -106,7 +107,7 @@ def edit_node(node: Node, *finders: EditFinder) -> Node:
         if not isinstance(node.value, str):
             return node
         text = edit_text(node.value, *finders)
-        return node if text == node.value else Scalar(text, node.line, node.column)
+        return node if text == node.value else new_text(text, node)
     if isinstance(node, Sequence):
         return Sequence([edit_node(item, *finders) for item in node.items], node.line, node.column)
     entries = {

@@ -8,7 +8,7 @@ from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Position
 from noetl.dsl.document.problem import Problem
 from noetl.dsl.document.problem_codes import CODES
-from noetl.dsl.document.source import Located, Scalar, SourceLines
+from noetl.dsl.document.source import Located, Mapping, Scalar, SourceLines
 from noetl.dsl.document.text_position import position_in_text
 from noetl.expr.expression import Expression
 
@@ -63,12 +63,20 @@ class ExpressionOccurrence(NamedTuple):
     guard: bool
 
 
+class TaskNodes(NamedTuple):
+    """What a task is in its document: its keys, those of its workbook definition too, and the merged spec."""
+
+    inputs: Mapping
+    spec: Mapping | None
+
+
 class DocumentContext:
     """Collects the problems of a document, and holds what its reader noted for the checks.
 
     `workload_keys` are those that whoever starts the playbook is known to pass. `credentials` are the
     names given to `auth`, `reducers` the positions of reducers by step and key, `unreadable` the routers
-    and policies in which something is wrong: what they do is not known.
+    and policies in which something is wrong: what they do is not known. `root` is the canonical document,
+    `task_nodes` are its tasks by step and index.
     """
 
     def __init__(
@@ -83,6 +91,8 @@ class DocumentContext:
         self.credentials: list[Scalar] = []
         self.reducers: dict[tuple[str, str], Position] = {}
         self.unreadable: set[PlaybookPart] = set()
+        self.root: Mapping | None = None
+        self.task_nodes: dict[tuple[str, int], TaskNodes] = {}
 
     def report(self, code: str, at: Located | Position, message: str, hint: str = "") -> None:
         severity = CODES[code].severity
@@ -91,8 +101,11 @@ class DocumentContext:
 
     def report_inside(self, code: str, scalar: Scalar, offset: int, message: str, hint: str = "") -> None:
         """Reports at a character of the scalar's text."""
-        line, column = position_in_text(self._lines, scalar, offset)
-        self.report(code, Position(line, column), message, hint)
+        self.report(code, self.position_inside(scalar, offset), message, hint)
+
+    def position_inside(self, scalar: Scalar, offset: int) -> Position:
+        """Where a character of the scalar's text stands in the document."""
+        return Position(*position_in_text(self._lines, scalar, offset))
 
     @cached_property
     def _lines(self) -> SourceLines:

@@ -137,6 +137,8 @@ class Kind(Struct, frozen=True, kw_only=True):
 
     It may then begin before that is recorded: if all is lost, nobody notices that it began again.
     """
+    threaded: bool = False
+    """Whether its tool runs in a thread of its own, so that even a pure one has to be waited for."""
     extra: str = ""
     """The extra of this package that installs its driver; empty if it needs none."""
     takes_references: frozenset[str] = frozenset()

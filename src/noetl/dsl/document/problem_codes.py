@@ -78,6 +78,7 @@ CODES: dict[str, ProblemCode] = {
     "join-any-cycle": _error("A join of mode `any` on a cycle."),
     "parallel-set-ctx": _error("A parallel loop writes `ctx` or `run` without a reducer."),
     "unused-reducer": _warning("A reducer for something that the loop does not write."),
+    "executor-kind": _warning("An `executor` that does not say of which kind it is."),
     "executor-profile": _warning("`executor.profile` has no effect."),
     # Expressions
     "expression-syntax": _error("An expression that cannot be parsed."),

@@ -69,6 +69,13 @@ class KeychainShape(OpenShape):
     desc: Description = None
 
 
+class RequestTimeoutShape(ClosedShape):
+    """Limits of the `http` tasks in a scope, unless they have their own."""
+
+    connect: Annotated[Seconds | None, Meta(description="Seconds to connect.")] = None
+    read: Annotated[Seconds | None, Meta(description="Seconds without any data.")] = None
+
+
 class ExecutorSpecShape(OpenShape):
     """Knobs of the whole execution; other keys are inherited by tasks."""
 
@@ -78,7 +85,10 @@ class ExecutorSpecShape(OpenShape):
     final_step: Annotated[str | None, Meta(description="A step that runs once when all else is done.")] = None
     output: Annotated[Any, Meta(description="Expression that gives the execution's result.")] = None
     pool: Annotated[str | None, Meta(description="The worker pool.")] = None
-    timeout: Annotated[Seconds | None, Meta(description="Seconds the whole execution may take.")] = None
+    timeout: Annotated[
+        Seconds | RequestTimeoutShape | None,
+        Meta(description="Seconds the whole execution may take, or `{connect, read}` of its `http` tasks."),
+    ] = None
     max_step_runs: Annotated[
         Positive | None, Meta(description="Bound on endless graphs. Default 1000000.")
     ] = None
@@ -185,7 +195,10 @@ class LeaseShape(ClosedShape):
 class StepSpecShape(ClosedShape):
     """Knobs of a step; keys of task specs may stand here too and are inherited."""
 
-    timeout: Annotated[Seconds | None, Meta(description="Seconds one run of the step may take.")] = None
+    timeout: Annotated[
+        Seconds | RequestTimeoutShape | None,
+        Meta(description="Seconds one run of the step may take, or `{connect, read}` of its `http` tasks."),
+    ] = None
     lease: Annotated[LeaseShape | None, Meta(description="How a worker owns a run.")] = None
     policy: Annotated[StepPolicyShape | None, Meta(description="Admission, join and failure.")] = None
 
@@ -201,6 +214,9 @@ class LoopSpecShape(ClosedShape):
     ] = None
     window: Annotated[
         Positive | None, Meta(description="How far ahead of the lowest open iteration. Default 1000.")
+    ] = None
+    timeout: Annotated[
+        RequestTimeoutShape | None, Meta(description="`{connect, read}` of the loop's `http` tasks.")
     ] = None
     reduce: Annotated[
         dict[str, Reducer] | None,

@@ -33,9 +33,12 @@ MAX_DIGITS = 300
 
 
 class Scalar:
-    """A single value. `start` and `end` are offsets into the text it was read from."""
+    """A single value. `start` and `end` are offsets into the text it was read from.
 
-    __slots__ = ("column", "end", "line", "start", "style", "value")
+    Of one that a dialect made of another, `origin` is that other.
+    """
+
+    __slots__ = ("column", "end", "line", "origin", "start", "style", "value")
 
     def __init__(
         self,
@@ -46,6 +49,7 @@ class Scalar:
         style: str = "",
         start: int = -1,
         end: int = -1,
+        origin: "Scalar | None" = None,
     ) -> None:
         self.value = value
         self.line = line
@@ -53,6 +57,7 @@ class Scalar:
         self.style = style
         self.start = start
         self.end = end
+        self.origin = origin
 
 
 class Sequence:

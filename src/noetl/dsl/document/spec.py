@@ -2,14 +2,19 @@
 
 from collections.abc import Collection
 
-from noetl.dsl.document.kinds import Kinds, TaskSpec
+from msgspec import inspect
+
+from noetl.dsl.document.kinds import Kind, Kinds, TaskSpec
 from noetl.dsl.document.shape_check import Field, fields_of
 from noetl.dsl.document.source import Mapping, MappingEntry
 
 NOT_INHERITED = frozenset(
     {"timeout", "mode", "max_in_flight", "reduce", "window", "entry_step", "final_step", "output", "lease"}
 )
-"""Keys that belong to the scope they stand in and are never inherited."""
+"""Keys that belong to the scope they stand in and are never inherited.
+
+But for a `timeout` with the limits of requests: it is no limit of the scope itself.
+"""
 
 NOT_INHERITED_POLICY = frozenset({"admit", "join", "failure", "exec"})
 """The same for keys under `policy`."""
@@ -33,8 +38,26 @@ def merge_specs(*specs: Mapping | None) -> Mapping | None:
     return merged
 
 
-def inheritable_spec(spec: Mapping | None, known: Collection[str] | None = None) -> Mapping | None:
-    """The part of an outer spec that inner scopes see; of that, `known` keys only, if given."""
+def takes_request_timeout(kind: Kind | None) -> bool:
+    """Whether the `timeout` of tasks of this kind may be a mapping: the limits of requests, apart."""
+    return kind is not None and _may_be_mapping(fields_of(kind.spec)["timeout"].type)
+
+
+def _may_be_mapping(type_: inspect.Type) -> bool:
+    if isinstance(type_, inspect.Metadata):
+        return _may_be_mapping(type_.type)
+    if isinstance(type_, inspect.UnionType):
+        return any(map(_may_be_mapping, type_.types))
+    return isinstance(type_, inspect.StructType)
+
+
+def inheritable_spec(
+    spec: Mapping | None, known: Collection[str] | None = None, *, request_timeout: bool = False
+) -> Mapping | None:
+    """The part of an outer spec that inner scopes see; of that, `known` keys only, if given.
+
+    With `request_timeout`, they see the limits of requests, too.
+    """
     if spec is None:
         return None
     inherited = {
@@ -42,6 +65,8 @@ def inheritable_spec(spec: Mapping | None, known: Collection[str] | None = None)
         for entry in spec
         if entry.key not in NOT_INHERITED and (known is None or entry.key in known or entry.key == "policy")
     }
+    if request_timeout and isinstance(spec.get("timeout"), Mapping):
+        inherited["timeout"] = spec.entries["timeout"]
     policy = spec.get("policy")
     if isinstance(policy, Mapping):
         inherited_policy = {entry.key: entry for entry in policy if entry.key not in NOT_INHERITED_POLICY}

@@ -7,11 +7,27 @@ def position_in_text(lines: SourceLines, scalar: Scalar, offset: int) -> tuple[i
     """Line and column in the text of character `offset` of the scalar's value.
 
     The scalar's source and its value are walked side by side, because quotes, escapes, indentation
-    and folding make them differ. A scalar that no text stands behind gives its own position.
+    and folding make them differ. A scalar that no text stands behind gives its own position, or the line
+    of the text it was made of.
     """
-    if scalar.start < 0 or not isinstance(scalar.value, str):
+    if not isinstance(scalar.value, str):
         return scalar.line, scalar.column
+    if scalar.start < 0:
+        return _position_in_origin(lines, scalar, offset)
     return lines.position(_SourceWalk(lines.text, scalar).index_of(offset))
+
+
+def _position_in_origin(lines: SourceLines, scalar: Scalar, offset: int) -> tuple[int, int]:
+    """The start of the line that a dialect rewrote; it rewrites expressions, and leaves the lines."""
+    origin, text = scalar.origin, str(scalar.value)
+    before = text.count("\n", 0, offset)
+    if origin is None or not isinstance(origin.value, str):
+        return scalar.line, scalar.column
+    own_lines = origin.value.split("\n")
+    if text.count("\n") != len(own_lines) - 1 or (not before and origin.style not in ("|", ">")):
+        return scalar.line, scalar.column
+    indent = len(own_lines[before]) - len(own_lines[before].lstrip())
+    return position_in_text(lines, origin, sum(len(line) + 1 for line in own_lines[:before]) + indent)
 
 
 class _SourceWalk:

@@ -45,6 +45,7 @@ def read_playbook(root: Mapping, file: str, text: str, kinds: Kinds) -> Iterator
 
 
 def _read_playbook(context: ReaderContext, root: Mapping) -> Playbook | None:
+    context.root = root
     shaped = context.shape_checker.check_struct(root, RootShape, "a playbook")
     if shaped is None:
         return None
@@ -134,6 +135,13 @@ def _read_executor(
     if (profile := node.entries.get("profile")) is not None:
         context.report(
             "executor-profile", profile, "`executor.profile` has no effect", "use `executor.spec.pool`"
+        )
+    if spec is not None and not scalar_text(node.get("kind")):
+        context.report(
+            "executor-kind",
+            node,
+            "`executor` has a `spec` and no `kind`: the playbook runs where it is started",
+            "write `kind: local`, `distributed` or `hybrid`",
         )
     if spec is None:
         return Executor(kind=scalar_text(node.get("kind")) or "local")  # type: ignore[arg-type]  # in shape

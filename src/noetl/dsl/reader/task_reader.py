@@ -3,7 +3,7 @@
 from collections.abc import Mapping as AbstractMapping
 from typing import NamedTuple
 
-from noetl.dsl.document.context import ExpressionRole, PlaybookPart
+from noetl.dsl.document.context import ExpressionRole, PlaybookPart, TaskNodes
 from noetl.dsl.document.kinds import READABLE, Kind
 from noetl.dsl.document.playbook import Policy, Task
 from noetl.dsl.document.selection import Selection
@@ -27,7 +27,7 @@ from noetl.dsl.document.source import (
     node_of,
     node_value,
 )
-from noetl.dsl.document.spec import inheritable_spec, merge_specs
+from noetl.dsl.document.spec import inheritable_spec, merge_specs, takes_request_timeout
 from noetl.dsl.reader.input_reader import check_inputs, read_inputs, read_labels
 from noetl.dsl.reader.reader_context import (
     ReaderContext,
@@ -82,6 +82,7 @@ def read_task(
     tool = _respell(context, tool, kind)
     shaped = _check_task(context, tool, kind, task.label)
     spec = _merge_spec(context, shaped, kind, enclosing.outer, definition_spec)
+    context.task_nodes[part.step, part.task] = TaskNodes(shaped, spec)
     policy_node = _policy_node(spec)
     _check_selections(context, spec)
     inputs = {**read_inputs(context, shaped, kind, part), **read_labels(context, tool, kind, pipeline)}
@@ -169,7 +170,7 @@ def find_kind(context: ReaderContext, node: Node) -> Kind | None:
     if kind is None and name and name not in context.kinds.allowed:
         hint = (
             did_you_mean(name, context.kinds.names)
-            or "`--allow-kind` accepts a kind that is not installed here"
+            or "`--tools` knows those of a file, `--allow-kind` accepts one that is not installed here"
         )
         context.report("unknown-kind", node, f"there is no tool kind `{name}`", hint)
     return kind
@@ -278,7 +279,8 @@ def _merge_spec(
     known = frozenset(fields_of(kind.spec)) if kind else None
     defaults = node_of(dict(kind.defaults), shaped) if kind and kind.defaults else None
     own_spec = as_mapping(shaped.get("spec"))
-    executor, *inner = (inheritable_spec(spec, known) for spec in outer)
+    limits = takes_request_timeout(kind)
+    executor, *inner = (inheritable_spec(spec, known, request_timeout=limits) for spec in outer)
     if kind is not None and executor is not None:
         executor = context.shape_checker.check_fields(
             executor, {}, "`executor.spec`", templated=fields_of(kind.spec), closed=False

@@ -6,6 +6,7 @@ from noetl.events.bodies import PlaybookExecutionRequested
 from noetl.events.codec import decode
 from noetl.events.errors import EventUnreadable
 from noetl.events.event import Event
+from noetl.kernel.errors import Refused
 from noetl.ports.store import ExecutionQuery, ExecutionRecord, ExecutionUnknown, Row, Store, StoreError
 
 PAGE = 1_000
@@ -62,6 +63,27 @@ async def list_children(store: Store, parent: str) -> list[ExecutionRecord]:
         cursor = page.next
         if not cursor:
             return records
+
+
+async def require_open(store: Store, record: ExecutionRecord) -> None:
+    """Raises Refused if nothing of an execution is to go on with: it and all that it started have ended.
+
+    Children that it does not wait for may outlive it.
+    """
+    if record.ended_at and not await _has_open_children(store, record.execution_id):
+        raise Refused(f"the execution is {record.status}: there is nothing to go on with")
+
+
+async def _has_open_children(store: Store, execution_id: str) -> bool:
+    cursor = ""
+    while True:
+        page = await store.executions(ExecutionQuery(parent=execution_id, cursor=cursor))
+        for child in page.executions:
+            if not child.ended_at or await _has_open_children(store, child.execution_id):
+                return True
+        if not page.next:
+            return False
+        cursor = page.next
 
 
 async def read_events(store: Store, execution_id: str, *, after: int = 0) -> AsyncIterator[list[Event]]:

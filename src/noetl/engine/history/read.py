@@ -63,7 +63,7 @@ async def read_history(store: Store, name: str, allow_kinds: Iterable[str] = ())
     events: list[Event] = []
     async for page in read_events(store, record.execution_id):
         events += page
-        _fold(state, page)
+        fold_events(state, page)
     request_event_of(events)
     return History(record, plan, events, state)
 
@@ -82,7 +82,7 @@ async def fold_history(store: Store, plan: Plan, execution_id: str) -> Execution
 
 async def _fold_rest(store: Store, state: ExecutionState) -> ExecutionState:
     async for page in read_events(store, state.execution_id, after=state.version):
-        _fold(state, page)
+        fold_events(state, page)
     return state
 
 
@@ -96,7 +96,8 @@ async def _remembered(store: Store, plan: Plan, execution_id: str) -> ExecutionS
         return None  # of another release or document: the events tell it all
 
 
-def _fold(state: ExecutionState, events: Iterable[Event]) -> None:
+def fold_events(state: ExecutionState, events: Iterable[Event]) -> None:
+    """Takes in the events that come next. Raises HistoryUnreadable."""
     for event in events:
         try:
             evolve(state, event)

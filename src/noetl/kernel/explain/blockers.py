@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from noetl.dsl.document.playbook import Position, Step
 from noetl.kernel.event_position import task_labelled
@@ -17,6 +18,7 @@ from noetl.kernel.explain.explanation_parts import (
 from noetl.kernel.explain.run_notes import RunNotes
 from noetl.kernel.state.execution_state import ExecutionState, JoinState, Occupancy
 from noetl.kernel.truncate import truncate_value
+from noetl.model.outcome import ErrorInfo
 
 
 def parked_tokens(
@@ -95,8 +97,15 @@ def first_unhandled_failure(state: ExecutionState, runs: Mapping[str, RunNotes])
         attempt=run.failed_attempt,
         **_line_and_column(step, run.failed_task, guard=run.error is None),
         input=truncate_value(begun.input) if begun is not None and begun.task == run.failed_task else None,
-        error=truncate_value(failure.error.as_value()),
+        error=failure_value(failure.error),
     )
+
+
+def failure_value(error: ErrorInfo) -> dict[str, Any]:
+    """The error, without the number of an attempt where none had begun."""
+    parts = {name: part for name, part in error.as_value().items() if (name, part) != ("attempt", 0)}
+    value: dict[str, Any] = truncate_value(parts)
+    return value
 
 
 def _line_and_column(step: Step, task: str, *, guard: bool) -> dict[str, int]:

@@ -18,7 +18,7 @@ from noetl.events.bodies import (
     TokenParked,
 )
 from noetl.events.event import Event
-from noetl.kernel.explain.blockers import first_unhandled_failure, parked_tokens, waiting_joins
+from noetl.kernel.explain.blockers import failure_value, first_unhandled_failure, parked_tokens, waiting_joins
 from noetl.kernel.explain.conditions import admission_conditions, explain_routing, was_admitted
 from noetl.kernel.explain.explanation_parts import (
     AdmissionCheck,
@@ -171,7 +171,7 @@ class _Explainer:
             execution_id=state.execution_id,
             status=state.status,
             version=state.version,
-            error=truncate_value(state.error.as_value()) if state.error is not None else None,
+            error=failure_value(state.error) if state.error is not None else None,
             runs=tuple(story or self.runs[name].explanation(self.now) for name, story in self.over.items()),
             parked=tuple(parked_tokens(state, self.arrivals, self.gates, self.now)),
             joins=tuple(waiting_joins(state, self.arrivals)),

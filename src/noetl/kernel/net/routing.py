@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple, assert_never
 
+from msgspec import structs
+
 from noetl.events.bodies import (
     EventBody,
     EventSource,
@@ -16,6 +18,7 @@ from noetl.kernel.pipeline.loops import reduce_contributions
 from noetl.kernel.pipeline.policy import expression_error_info
 from noetl.kernel.scopes import EvaluationScope, playbook_time, routing_scope
 from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.marking import step_outcome
 from noetl.kernel.state.run_fold import RunEnd
 from noetl.kernel.state.run_state import RunState
 from noetl.model.errors import ExpressionError
@@ -84,7 +87,7 @@ def _routing_failed(run: RunState, verdicts: list[bool | None], error: ErrorInfo
 def seal_run_end(state: ExecutionState, run: RunState, body: RunEnd, now: int) -> RunEnd:
     """Add what only the server knows to the end of a run: reduced values and the step's own writes.
 
-    Where that raises, the run has failed.
+    Where that raises, the run has failed. If it had failed already, why it did stays and nothing is written.
     """
     loop_done = isinstance(body, LoopDone)
     if state.stopping or (
@@ -95,12 +98,18 @@ def seal_run_end(state: ExecutionState, run: RunState, body: RunEnd, now: int) -
         ctx = state.ctx.values
         patches = reduce_contributions(run, ctx) if loop_done else []
         scope = _routing_scope(state, run, _coming_event(state, run, body, now), now)
+        if run.step.keeps_result and state.holds_back:
+            scope.namespaces["steps"] = {**state.outcomes, run.step.name: _coming_outcome(body)}
         for patch in patches:
             scope.apply_patch(patch)
         for write in run.step.step.writes:
             scope.write(write)
     except ExpressionError as error:
-        return StepFailed(run=run.id, error=expression_error_info(error), source="server")
+        fault = expression_error_info(error)
+        if isinstance(body, StepFailed) and state.holds_back:
+            details = {**body.error.details, "set_error": fault.message}
+            return structs.replace(body, error=structs.replace(body.error, details=details))
+        return StepFailed(run=run.id, error=fault, source="server")
     return _with_patches(body, tuple(scope.patches))
 
 
@@ -148,6 +157,13 @@ def _coming_event(state: ExecutionState, run: RunState, body: RunEnd, now: int) 
         case _:
             assert_never(body)
     return _event_value(state, run, end)
+
+
+def _coming_outcome(body: RunEnd) -> dict[str, Any]:
+    """What `steps.NAME` is once the event is recorded."""
+    if isinstance(body, StepFailed):
+        return step_outcome(None, body.error)
+    return step_outcome(body.result, None)
 
 
 def _fields_of_reference(reference: dict[str, Any]) -> dict[str, Any]:

@@ -184,7 +184,11 @@ class ExecutionState(Struct):
 
     @property
     def holds_back(self) -> bool:
-        """Whether unhandled failures hold back what a retry of them could still change."""
+        """Whether unhandled failures hold back what a retry of them could still change.
+
+        With the same version came that failures in a row are counted, and that a step's `set` reads the
+        result of its own step and hides no earlier error.
+        """
         return self.decider >= HOLDING_BACK
 
     @property

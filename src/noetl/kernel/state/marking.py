@@ -10,6 +10,7 @@ from noetl.kernel.state.agenda import AdmitToken, FireJoin, RouteRun
 from noetl.kernel.state.execution_state import ExecutionState, JoinState, Occupancy, StepSummary, Token
 from noetl.kernel.state.run_state import RunState
 from noetl.kernel.state.watchers import unwatch, watch, watching_tokens
+from noetl.model.outcome import ErrorInfo
 
 
 def occupancy_at(state: ExecutionState, number: int) -> Occupancy:
@@ -233,18 +234,12 @@ def summarise_run(state: ExecutionState, run: RunState) -> None:
     """What other steps see of a run that has ended."""
     name = run.step.name
     summary = state.summaries[name]
-    error = run.error
-    if error is None:
-        summary.status = "completed"
-    else:
-        summary.status = "cancelled" if error.kind == "cancelled" else "failed"
+    outcome = step_outcome(run.result, run.error)
+    summary.status = outcome["status"]
+    if run.error is not None:
         count_failed_run(state, run)
     if run.step.keeps_result:
-        state.outcomes[name] = {
-            "status": summary.status,
-            "result": run.result,
-            "error": error.as_value() if error is not None else None,
-        }
+        state.outcomes[name] = outcome
     if state.watchers:
         for token in watching_tokens(state.watchers, "steps", (name,)):
             state.agenda.add(AdmitToken(token))
@@ -278,6 +273,14 @@ def stop_clock(state: ExecutionState, run: RunState, ts: int) -> None:
         run.since = 0
         run.worked += worked
         state.summaries[run.step.name].worked += worked
+
+
+def step_outcome(result: Any, error: ErrorInfo | None) -> dict[str, Any]:
+    """What `steps.NAME` is after a run that ended so."""
+    if error is None:
+        return {"status": "completed", "result": result, "error": None}
+    status = "cancelled" if error.kind == "cancelled" else "failed"
+    return {"status": status, "result": result, "error": error.as_value()}
 
 
 def drop_run(state: ExecutionState, run: RunState, *, reopens: bool = False) -> None:

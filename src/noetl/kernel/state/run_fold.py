@@ -62,20 +62,6 @@ def fork_run(run: RunState) -> None:
     run.phase = "suspended" if run.stalled else "ready"
 
 
-def shift_run(run: RunState, shift: int) -> None:
-    """All that the run has a time for comes so much later."""
-    run.began_at += shift
-    run.since += shift if run.since else 0
-    if run.deadline is not None:
-        run.deadline += shift
-    for frame in run.frames.values():
-        frame.began_at += shift if frame.began_at else 0
-        if frame.retry_at is not None:
-            frame.retry_at += shift
-        if frame.suspension is not None and frame.suspension.until is not None:
-            frame.suspension = replace(frame.suspension, until=frame.suspension.until + shift)
-
-
 def forget_children(run: RunState) -> None:
     """A copy has children of its own: what the original started is not retried here."""
     for frame in all_frames(run):
@@ -91,6 +77,20 @@ def all_frames(run: RunState) -> list[Frame]:
     """The open passes, and those that failed the loop."""
     failed_frames = run.loop.failed_frames if run.loop is not None else {}
     return [*run.frames.values(), *failed_frames.values()]
+
+
+def shift_run(run: RunState, shift: int) -> None:
+    """All that the run has a time for comes so much later."""
+    run.began_at += shift
+    run.since += shift if run.since else 0
+    if run.deadline is not None:
+        run.deadline += shift
+    for frame in all_frames(run):
+        frame.began_at += shift if frame.began_at else 0
+        if frame.retry_at is not None:
+            frame.retry_at += shift
+        if frame.suspension is not None and frame.suspension.until is not None:
+            frame.suspension = replace(frame.suspension, until=frame.suspension.until + shift)
 
 
 def open_frame(run: RunState, index: int) -> Frame:

@@ -6,12 +6,24 @@ from pathlib import Path
 from typing import Any
 
 from noetl.model.outcome import Outcome, ToolError
-from noetl.model.reference import OWN_STORE, StoredReference, object_reference
+from noetl.model.reference import (
+    HOLDS_SECRETS,
+    JSON_MEDIA_TYPE,
+    MARKER,
+    OWN_STORE,
+    StoredReference,
+    object_reference,
+)
 from noetl.ports.tool import Call
 from noetl.tools.artifact.kind import ArtifactInputs, check
+from noetl.tools.host.input_rules import Format
+from noetl.tools.host.read_reference import read_reference
 from noetl.tools.host.tool_attempt import inputs_of
 from noetl.tools.objects.content import MEDIA_TYPES, content_file, file_preview
 from noetl.tools.objects.operation import read_value, run_operation
+
+_ABOUT_VALUES = ("type", "length", "columns", "preview", "extracted", "absent")
+"""Fields of a reference that say something of the value it stands for."""
 
 
 class ArtifactTool:
@@ -79,7 +91,14 @@ async def _get(call: Call, inputs: ArtifactInputs, store: str) -> Any:
             raise ToolError("not_found", f"there is no artifact `{inputs.key}`{in_store}")
         reference = StoredReference({**published, "name": inputs.key})
     else:
-        reference = await _reference_from(call, call.inputs.get("ref"))
+        ref = call.inputs.get("ref")
+        if isinstance(ref, dict) and MARKER not in ref:  # `event.result_ref`
+            if ref.get(HOLDS_SECRETS):
+                raise ToolError("input", "`ref` is of a value that holds secrets: read it by the step's name")
+            is_json = ref.get("media_type", JSON_MEDIA_TYPE) == JSON_MEDIA_TYPE
+            if "chunks" in ref or "path" in ref or ("key" in ref and is_json and inputs.format == "json"):
+                return await _stored_value(call, ref, inputs.format)
+        reference = await _reference_from(call, ref)
     if inputs.format is None or inputs.format == "bytes":
         return reference
     async with call.objects.local(reference) as path:
@@ -87,16 +106,34 @@ async def _get(call: Call, inputs: ArtifactInputs, store: str) -> Any:
 
 
 async def _reference_from(call: Call, ref: Any) -> StoredReference:
-    if isinstance(ref, StoredReference):
-        return ref
-    if isinstance(ref, str):
-        async with call.objects.local({"key": ref}) as path:
-            return object_reference(ref, size=path.stat().st_size, media_type=MEDIA_TYPES["bytes"])
-    raise ToolError("input", "`ref` is a reference that an earlier task gave, or the key in it")
+    match ref:
+        case StoredReference():
+            return ref
+        case str() as key:
+            media_type = MEDIA_TYPES["bytes"]
+        case {"key": str(key), **fields} if MARKER not in ref:  # user data cannot pretend to be a reference
+            media_type = str(fields.get("media_type", JSON_MEDIA_TYPE))
+        case _:
+            message = "`ref` is a reference that an earlier task gave, its key, or `event.result_ref`"
+            raise ToolError("input", message)
+    async with call.objects.local({"key": key}) as path:
+        reference = object_reference(key, size=path.stat().st_size, media_type=media_type)
+    about = {name: ref[name] for name in _ABOUT_VALUES if name in ref} if isinstance(ref, dict) else {}
+    return StoredReference({**reference, **about})
+
+
+async def _stored_value(call: Call, ref: dict[str, Any], file_format: Format | None) -> Any:
+    """The value that `event.result_ref` describes, whole or in parts."""
+    if file_format not in (None, "json"):
+        raise ToolError("input", f"`ref` is a list in chunks, or a part of a value: no {file_format}")
+    try:
+        return await read_reference({MARKER: "manifest" if "chunks" in ref else "ref", **ref}, call.objects)
+    except (TypeError, LookupError):
+        raise ToolError("input", "`ref` is not as `event.result_ref` gave it") from None
 
 
 def _name_in(ref: Any) -> str:
-    name = ref.get("name") if isinstance(ref, StoredReference) else None
+    name = ref.get("name") if isinstance(ref, dict) else None
     if not isinstance(name, str):
         raise ToolError("input", "`ref` is no artifact with a name: only those can be deleted")
     return name

@@ -1,8 +1,13 @@
 """Runs tools that others wrote, and holds them to what a tool promises."""
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from threading import Thread
+from typing import Any, NoReturn, TypeVar
 
 from msgspec import Struct, structs
 
@@ -12,17 +17,18 @@ from noetl.model.outcome import ERROR_KINDS, Outcome, ToolError, succeeded
 from noetl.ports.tool import Call
 from noetl.tools.host.deadlines import DeadlineExceeded, Deadlines
 from noetl.tools.host.input_rules import private_copy
+from noetl.tools.host.task_prints import prints_to
 from noetl.tools.host.tool_attempt import as_outcome, inputs_of
 
 T = TypeVar("T")
 
 
 class FunctionTool:
-    """An async function as a tool. `parameters` are its own by the names of the inputs."""
+    """A function as a tool. `parameters` are its own by the names of the inputs."""
 
     def __init__(
         self,
-        function: Callable[..., Awaitable[object]],
+        function: Callable[..., Any],
         inputs: type[Struct],
         parameters: Mapping[str, str],
         takes_call: str | None,
@@ -49,8 +55,73 @@ class FunctionTool:
         for name, parameter in self._parameters.items():
             if name in call.inputs:  # the function has its defaults itself
                 arguments[parameter] = getattr(inputs, parameter)
-        result = await _run_in_time(self._deadlines, call, self._function, **arguments)
+        with prints_to(call.log):
+            result = await self._call(call, arguments)
         return succeeded(_as_json(result, "result"))
+
+    async def _call(self, call: Call, arguments: dict[str, Any]) -> object:
+        return await _run_in_time(self._deadlines, call, self._function, **arguments)
+
+
+class ThreadedTool(FunctionTool):
+    """A function that is not async as a tool: it runs in a thread, and may block that.
+
+    Nobody can stop a thread. When the attempt's time is over, or it is cancelled, the attempt ends; the
+    function goes on to its end, and nobody hears what it gives.
+    """
+
+    async def _call(self, call: Call, arguments: dict[str, Any]) -> object:
+        if self._takes_call:
+            arguments[self._takes_call] = structs.replace(call, log=_from_thread(call.log))
+        with prints_to(_from_thread(call.log)):
+            return await _run_in_time(self._deadlines, call, _in_thread, partial(self._function, **arguments))
+
+
+async def _in_thread(function: Callable[[], object]) -> object:
+    """What the function gives, or raises, in a thread of its own that sees this task's context."""
+    loop = asyncio.get_running_loop()
+    pending: asyncio.Future[Callable[[], object]] = loop.create_future()
+    context = copy_context()
+
+    def settle(answer: Callable[[], object]) -> None:
+        if not pending.done():
+            pending.set_result(answer)
+
+    def work() -> None:
+        answer: Callable[[], object]
+        try:
+            answer = partial(_give, context.run(function))
+        except BaseException as error:  # noqa: BLE001 - SystemExit, too: it ends the attempt, not a thread
+            answer = partial(_raise, error)
+        with suppress(RuntimeError):  # the loop may be closed by now, and nobody waits
+            loop.call_soon_threadsafe(settle, answer)
+
+    # A daemon, and none of a pool: a function that never ends must neither keep the worker from ending nor
+    # take the place of another.
+    Thread(target=work, name="noetl-tool", daemon=True).start()
+    return (await pending)()
+
+
+def _give(value: object) -> object:
+    if inspect.iscoroutine(value):
+        value.close()
+        raise ToolError("tool", "it gave a coroutine, which nobody awaits: declare it with `async def`")
+    return value
+
+
+def _raise(error: BaseException) -> NoReturn:
+    raise error
+
+
+def _from_thread(log: Callable[[str], None]) -> Callable[[str], None]:
+    """The log, for code in another thread than that of the event loop."""
+    loop = asyncio.get_running_loop()
+
+    def hand_over(text: str) -> None:
+        with suppress(RuntimeError):  # the loop may be closed by now
+            loop.call_soon_threadsafe(log, text)
+
+    return hand_over
 
 
 class ClassTool:
@@ -71,7 +142,8 @@ class ClassTool:
     async def _attempt(self, call: Call) -> Outcome:
         call = _with_copies(call)
         inputs_of(call, self._inputs)
-        outcome = await _run_in_time(self._deadlines, call, self._tool.run, call)
+        with prints_to(call.log):
+            outcome = await _run_in_time(self._deadlines, call, self._tool.run, call)
         if not isinstance(outcome, Outcome):
             raise ToolError("tool", f"`run` gave a value of type `{type(outcome).__name__}`, not an Outcome")
         if (outcome.status == "error") != (outcome.error is not None):

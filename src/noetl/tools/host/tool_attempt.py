@@ -15,6 +15,10 @@ from noetl.ports.tool import Call
 
 Inputs = TypeVar("Inputs", bound=Struct)
 
+_MOST_FRAMES = 10
+"""Of a traceback, the innermost."""
+_PACKAGE = __file__.removesuffix("tools/host/tool_attempt.py")
+
 
 def inputs_of(call: Call, model: type[Inputs]) -> Inputs:
     """The inputs of the call, typed. ToolError of kind `input` if they do not fit."""
@@ -53,9 +57,18 @@ async def as_outcome(work: Awaitable[Outcome]) -> Outcome:
     except OSError as error:
         # No room or no descriptor: others may free some, so another attempt may end well.
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
-        return error_outcome("limit" if full else "tool", describe_error(error), retryable=full)
+        return exception_outcome(error, "limit" if full else "tool", retryable=full)
     except Exception as error:  # noqa: BLE001 - a tool never raises: this is a fault of its own, told as one
-        return error_outcome("tool", describe_error(error))
+        return exception_outcome(error)
+
+
+def exception_outcome(error: Exception, kind: ErrorKind = "tool", *, retryable: bool = False) -> Outcome:
+    """The error outcome of an exception that nobody foresaw, with its traceback.
+
+    That may be long, and holds what is to be masked before it is cut.
+    """
+    details: dict[str, Json] = {"exception": type(error).__name__, "traceback": _traceback_text(error)}
+    return error_outcome(kind, describe_error(error), retryable=retryable, details=details)
 
 
 def error_outcome(
@@ -63,6 +76,21 @@ def error_outcome(
 ) -> Outcome:
     """An error outcome of this kind."""
     return failed(ErrorInfo(kind=kind, message=message, retryable=retryable, details=details or {}))
+
+
+def _traceback_text(error: Exception) -> str:
+    """The last frames, without ours that led to the first of another package."""
+    from traceback import format_exception, format_tb  # noqa: PLC0415 - few attempts end so
+
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        trace = trace.tb_next
+    error = error.with_traceback(trace or error.__traceback__)
+    try:
+        text = "".join(format_exception(error, limit=-_MOST_FRAMES))
+    except Exception:  # noqa: BLE001 - formatting calls `__str__`, which is code of others
+        text = "".join(format_tb(error.__traceback__, limit=-_MOST_FRAMES))
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _message_with_hint(error: ResultError) -> str:

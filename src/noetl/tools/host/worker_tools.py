@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from pkgutil import resolve_name
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct
 
@@ -27,21 +27,26 @@ class Tools:
         self.deadlines = Deadlines()
         self._tools: dict[str, Tool] = {}
         self._execution_scoped: list[ExecutionScoped] = []
-        self._effects: dict[str, Literal["pure", "write"]] = {}  # asked for at every task
+        self._immediate: dict[str, bool] = {}  # asked for at every task
         self._closed = False
 
-    def effect(self, kind: str) -> Literal["pure", "write"]:
-        """What running a task of this kind may do; of an unknown one the worst is assumed."""
-        known_effect = self._effects.get(kind)
-        if known_effect is None:
+    def immediate(self, kind: str) -> bool:
+        """Whether tasks of this kind are pure and wait for nothing, so that they are done when they begin."""
+        immediate = self._immediate.get(kind)
+        if immediate is None:
             registered = self.kinds.get(kind)
-            known_effect = self._effects[kind] = registered.effect if registered else "write"
-        return known_effect
+            immediate = registered is not None and registered.effect == "pure" and not registered.threaded
+            self._immediate[kind] = immediate
+        return immediate
 
     def repeatable(self, kind: str, inputs: Mapping[str, Json]) -> bool:
         """Whether a task may begin before that is recorded, as nobody would notice that it began again."""
         registered = self.kinds.get(kind)
-        return registered is not None and registered.repeatable is not None and registered.repeatable(inputs)
+        if registered is None:
+            return False
+        if registered.repeatable is None:
+            return registered.effect == "pure"
+        return registered.repeatable(inputs)
 
     def get(self, kind: str) -> Tool | None:
         """The tool for this kind; None if nothing here runs it.

@@ -17,6 +17,7 @@ from noetl.kernel.net.commands import Cancel
     metavar="TEXT",
     help="Why, for those who look at it later.",
 )
+@options.tools
 @options.store_options
 def command(*, name: str, reason: str, **store_flags: str | None) -> int:
     """Stop an execution for good, and all that it started.

@@ -10,6 +10,7 @@ import msgspec
 from noetl.cli import console, options
 from noetl.cli.command.executions.family_log import FamilyLine, FamilyLog
 from noetl.cli.command.executions.follow_events import follow_events
+from noetl.cli.report.log_text import log_origin
 from noetl.cli.store_access import with_store
 from noetl.cli.timestamps import local_time, parse_iso
 from noetl.engine.history.lookup import find_execution
@@ -90,11 +91,7 @@ def _json(written: FamilyLine) -> dict[str, Any]:
 
 def _text(written: FamilyLine, paint: console.Paint) -> str:
     line = written.line
-    origin = "/".join(part for part in (line.step, line.task) if part)
-    if line.iteration is not None:
-        origin += f"[{line.iteration}]"
-    if line.attempt > 1:
-        origin += f"#{line.attempt}"
+    origin = log_origin(line)
     if written.child_path:
         origin = f"[{written.child_path}] {origin}"
     head = paint("faint", f"{local_time(parse_iso(line.ts))}  {console.visible(origin)}".rstrip())

@@ -10,6 +10,7 @@ from noetl.kernel.net.commands import Pause
 
 @click.command("pause")
 @options.execution
+@options.tools
 @options.store_options
 def command(*, name: str, **store_flags: str | None) -> int:
     """Hold an execution: nothing new begins until `resume`.

@@ -1,5 +1,7 @@
 """`noetl executions prune`, and what it shares with `noetl store prune`."""
 
+import sys
+
 import click
 
 from noetl.cli import console, options
@@ -22,21 +24,27 @@ from noetl.stores.home_folder import Home
     help="Those that ended before then: 12h, 30d, or a time.  [default: `keep_days` days ago]",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be deleted, and delete nothing.")
+@options.yes
 @options.store_options
-def command(*, before: str | None, dry_run: bool, **store_flags: str | None) -> None:
+def command(*, before: str | None, dry_run: bool, yes: bool, **store_flags: str | None) -> None:
     """Delete executions that ended long ago.
 
-    With their results and logs. What has not ended, or is owned by a process, stays.
+    With their results and logs. What has not ended, or is owned by a process, stays. Asks first on a
+    terminal; a script is not asked.
     """
     configuration = options.read_configuration(**store_flags)
-    prune_executions(
-        configuration, before=parse_time(before, "--before") if before is not None else None, dry=dry_run
-    )
+    moment = parse_time(before, "--before") if before is not None else None
+    prune_executions(configuration, before=moment, dry=dry_run, yes=yes)
 
 
-def prune_executions(configuration: Configuration, *, before: int | None, dry: bool) -> None:
-    """Deletes what ended before this time, or before as many days ago as are set, and says what."""
+def prune_executions(configuration: Configuration, *, before: int | None, dry: bool, yes: bool) -> None:
+    """Deletes what ended before this time, or before as many days ago as are set, and says what.
+
+    Unless `yes` says that it is wanted, a person at a terminal is asked. Raises CommandFailure if it is not.
+    """
     moment = _retention_limit(configuration) if before is None else before
+    if not (dry or yes) and _is_person(configuration):
+        _confirm(configuration, moment)
 
     async def work(home: Home, store: Store) -> tuple[list[ExecutionRecord], DroppedBodies]:
         records = [record async for record in ended_before(store, moment)]
@@ -69,6 +77,23 @@ def prune_executions(configuration: Configuration, *, before: int | None, dry: b
     if expired.unreachable:
         left = pluralize(expired.unreachable, "result")
         console.say(f"left: {left} in stores that `result_stores` does not name")
+
+
+def _is_person(configuration: Configuration) -> bool:
+    """Whether somebody can answer, and reads the question."""
+    streams = (sys.stdin, sys.stderr)
+    return configuration.settings.output == "text" and all(stream and stream.isatty() for stream in streams)
+
+
+def _confirm(configuration: Configuration, moment: int) -> None:
+    async def work(_: Home, store: Store) -> int:
+        return len([record async for record in ended_before(store, moment)])
+
+    count = with_store(configuration, work) if has_store(configuration) else 0
+    if count:
+        question = f"Delete {pluralize(count, 'execution')} that ended before {iso_time(moment)}?"
+        if not click.confirm(question, err=True):
+            raise CommandFailure("declined", "nothing was deleted", exit_code=1)
 
 
 def _retention_limit(configuration: Configuration) -> int:

@@ -22,6 +22,7 @@ from noetl.stores.home_folder import Home
 @click.option(
     "--at", type=click.IntRange(1), metavar="SEQ", help="After this event.  [default: the last one]"
 )
+@options.tools
 @options.store_options
 def command(*, name: str, at: int | None, **store_flags: str | None) -> None:
     """Show the state of an execution as it was.

@@ -27,6 +27,7 @@ from noetl.stores.results.result_reader import read_result
 @options.execution
 @click.argument("step", required=False)
 @options.out
+@options.tools
 @options.store_options
 def command(*, name: str, step: str | None, out: str | None, **store_flags: str | None) -> None:
     """Print the result of an execution or a step, whole.

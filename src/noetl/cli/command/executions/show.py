@@ -20,6 +20,8 @@ from noetl.cli.store_access import with_store
 from noetl.cli.timestamps import iso_time, local_time, now_micros
 from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source
 from noetl.engine.history.read import History, read_history
+from noetl.engine.summary import first_failure
+from noetl.engine.task_log import LogLine, TaskLog
 from noetl.kernel.explain.explainer import Explanation, explain
 from noetl.kernel.state.execution_state import StepSummary
 from noetl.model.secret import printable_value
@@ -40,10 +42,13 @@ class ExecutionDetails(Struct, frozen=True):
     failed_attempts: FailedAttempts
     failed_children: tuple[FailedChild, ...]
     explanation: Explanation
+    log: list[LogLine]
+    """What its tasks printed, if it failed."""
 
 
 @click.command("show")
 @options.execution
+@options.tools
 @options.store_options
 def command(*, name: str, **store_flags: str | None) -> None:
     """Show one execution: how it is, and why.
@@ -75,6 +80,7 @@ async def _read_details(
         attempts,
         await read_failed_children(store, history.state, attempts, configuration.settings.allow_kinds),
         explain(history.plan, record.execution_id, history.events),
+        TaskLog(home.logs).tail(record.execution_id).read() if record.status == "failed" else [],
     )
 
 
@@ -102,13 +108,27 @@ def _json(details: ExecutionDetails) -> dict[str, Any]:
         "owner": details.owner.pid if details.owner else None,
         "workload": state.inputs.workload,
         "marking": marking_json(state),
-        "explanation": printable_value(_json_value(details.explanation)),
+        "explanation": _explanation_json(details),
     }
 
 
-def _json_value(explanation: Explanation) -> Any:
+def _explanation_json(details: ExecutionDetails) -> dict[str, Any]:
+    """The explanation; it knows tasks, and the document the line of what failed in them."""
     # Not by `to_builtins`, which leaves tuples: nobody looks for secrets in these.
-    return msgspec.json.decode(msgspec.json.encode(explanation))
+    document = msgspec.json.decode(msgspec.json.encode(details.explanation))
+    explanation: dict[str, Any] = printable_value(document)
+    history, source = details.history, details.source
+    error = first_failure(history.state)
+    if error is None or "failure" not in explanation:
+        return explanation
+    # Only a failure needs what reads documents, and that is slow to import.
+    from noetl.cli.report.failure_location import FailureLocator
+
+    attempt = details.failed_attempts.attempt_with(history.state, error)
+    location = FailureLocator(error, source, attempt).location()
+    if location is not None and location.file == source.name:
+        explanation["failure"] |= {"line": location.number, "column": location.column}
+    return explanation
 
 
 def _text_lines(details: ExecutionDetails, configuration: Configuration) -> list[str]:
@@ -126,7 +146,8 @@ def _text_lines(details: ExecutionDetails, configuration: Configuration) -> list
         last_ts,
         paint,
         status,
-        details.failed_children,
+        children=details.failed_children,
+        log=details.log,
     )
     parts = [report.ending(), *_fact_lines(details)]
     times = state.step_times(last_ts)

@@ -21,6 +21,7 @@ from noetl.ports.store import ExecutionRecord, Store
 @options.execution
 @click.argument("signal", type=options.TextArgument(), metavar="SIGNAL")
 @click.argument("payload", required=False)
+@options.tools
 @options.store_options
 def command(*, name: str, signal: str, payload: str | None, **store_flags: str | None) -> int:
     """Send a signal to an execution.

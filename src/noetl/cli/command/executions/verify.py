@@ -16,6 +16,7 @@ from noetl.stores.home_folder import Home
 
 @click.command("verify")
 @options.execution
+@options.tools
 @options.store_options
 def command(*, name: str, **store_flags: str | None) -> int:
     """Decide an execution again and compare.

@@ -2,88 +2,94 @@
 
 import click
 
-from noetl.cli import console, options
-from noetl.cli.command.executions.follow_events import follow_events
-from noetl.cli.report.event_line import EventSteps, event_line
-from noetl.cli.report.execution_report import ExecutionReport, execution_json
+from noetl.cli import options
+from noetl.cli.command.executions.follow_events import follow_with_children
+from noetl.cli.progress.display import Progress, progress_for
 from noetl.cli.report.failed_attempts import FailedAttempts
+from noetl.cli.report.failed_children import read_failed_children
 from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.store_access import with_store
-from noetl.engine.history.lookup import find_execution
-from noetl.engine.history.read import History, read_history
-from noetl.events import bodies as of
+from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source
+from noetl.engine.history.lookup import find_execution, request_event_of
+from noetl.engine.history.read import fold_events, read_plan
 from noetl.events.event import Event
-from noetl.ports.store import Store
+from noetl.kernel.state.execution_state import ExecutionState, new_state
+from noetl.ports.store import ExecutionRecord, Store
 from noetl.settings import Configuration
 from noetl.stores.home_folder import Home
-
-_QUIET_EVENTS = (
-    of.PlaybookRequestEvaluated,
-    of.WorkflowStarted,
-    of.WorkflowFinished,
-    of.PlaybookProcessed,
-    of.TokenEnqueued,
-    of.TokenAdmitted,
-    of.TokenClaimed,
-    of.TaskStarted,
-    of.LoopIterationStarted,
-    of.NextEvaluated,
-)
-"""Events that say nothing to somebody who waits for the end."""
 
 
 @click.command("watch")
 @options.execution
+@options.tools
+@options.quiet
+@options.verbose
 @options.store_options
-def command(*, name: str, **store_flags: str | None) -> int:
+def command(*, name: str, quiet: bool, verbose: bool, **store_flags: str | None) -> int:
     """Follow an execution to its end.
 
-    Exits with 0 if it completes, with 1 if it fails, is cancelled, or nobody runs it. JSON is one
-    document, at the end, as `run` prints it.
+    Shows what `run` shows, and prints what it prints. Exits with 0 if it completes, with 1 if it fails, is
+    cancelled, or nobody runs it. JSON is one document, at the end.
     """
+    if quiet and verbose:
+        raise click.UsageError("-q and -v exclude each other")
     configuration = options.read_configuration(**store_flags)
+    settings, follow_up = configuration.settings, FollowUp(configuration)
+    live = settings.output == "text"
+    progress = progress_for(follow_up, quiet=quiet, verbose=verbose, live=live, color=settings.color)
+    watched = WatchedExecution(configuration, progress)
+    # Here, not above: it imports the engine, for which no other command of this file's neighbours waits.
+    from noetl.cli.command.run.execute import print_report
+    from noetl.cli.command.run.foreground import ForegroundEnd, redrawn
 
-    async def work(home: Home, store: Store) -> History:
-        execution_id = (await find_execution(store, name)).execution_id
-        event_steps = EventSteps()
-        async for page in follow_events(home, store, execution_id):
-            _print_events(page, event_steps, configuration)
-        return await read_history(store, execution_id, configuration.settings.allow_kinds)
+    async def work(home: Home, store: Store) -> ForegroundEnd:
+        record = await find_execution(store, name)
+        with redrawn(progress):
+            async for execution_id, page in follow_with_children(home, store, record.execution_id):
+                await watched.observe(store, execution_id, page)
+        if not watched.states:
+            request_event_of([])  # raises: there is nothing to show
+        state, source = watched.states[record.execution_id], await _source(store, record)
+        children = await read_failed_children(store, state, watched.attempts, settings.allow_kinds)
+        return ForegroundEnd(state, watched.attempts, source, children)
 
-    history = with_store(configuration, work)
-    if configuration.settings.output == "json":
-        last_ts = history.events[-1].ts
-        console.write_json(
-            execution_json(history.state, version=history.request.version or None, last_ts=last_ts)
-        )
-    else:
-        _print_end(history, configuration)
-    return 0 if history.state.status == "completed" else 1
-
-
-def _print_events(page: list[Event], event_steps: EventSteps, configuration: Configuration) -> None:
-    paint = console.stdout_paint(color=configuration.settings.color)
-    steps = [(event, event_steps.step_of(event)) for event in page]
-    if configuration.settings.output == "text":
-        lines = (
-            event_line(event, step, paint)
-            for event, step in steps
-            if not isinstance(event.body, _QUIET_EVENTS)
-        )
-        console.write_text("".join(f"{line}\n" for line in lines))
+    try:
+        end = with_store(configuration, work)
+    finally:
+        progress.close()
+    execution_id = end.state.execution_id
+    resume = follow_up.resume_command(execution_id)
+    if end.state.paused:
+        resume = follow_up.executions_command("resume", execution_id)
+    document = {"version": watched.version} if watched.version else {}
+    stopped = f"nobody runs it now; go on with: {resume}"
+    return print_report(end, configuration, document, stopped=stopped, last_ts=progress.last_ts, quiet=quiet)
 
 
-def _print_end(history: History, configuration: Configuration) -> None:
-    follow_up = FollowUp(configuration)
-    attempts = FailedAttempts()
-    attempts.observe(history.record.execution_id, history.events)
-    report = ExecutionReport(
-        history.state, follow_up, failed_attempts=attempts, last_ts=history.events[-1].ts
-    )
-    console.say(report.ending())
-    if not history.state.over:
-        execution_id = history.record.execution_id
-        resume = follow_up.resume_command(execution_id)
-        if history.state.paused:
-            resume = follow_up.executions_command("resume", execution_id)
-        console.say(f"nobody runs it now; go on with: {resume}")
+class WatchedExecution:
+    """What became of an execution and of its children so far, for the progress and the report."""
+
+    def __init__(self, configuration: Configuration, progress: Progress) -> None:
+        self._allow_kinds = configuration.settings.allow_kinds
+        self._progress = progress
+        self.states: dict[str, ExecutionState] = {}
+        self.attempts = FailedAttempts()
+        self.version = ""
+        """The version that was asked for."""
+
+    async def observe(self, store: Store, execution_id: str, events: list[Event]) -> None:
+        """Takes in the next events of one of them. Raises HistoryUnreadable."""
+        state = self.states.get(execution_id)
+        if state is None:
+            record = await find_execution(store, execution_id)
+            state = new_state(await read_plan(store, record, self._allow_kinds), execution_id)
+            if not self.states:
+                self.version = request_event_of(events).version
+            self.states[execution_id] = state
+        fold_events(state, events)
+        self.attempts.observe(execution_id, events)
+        self._progress.observe(execution_id, events, state)
+
+
+async def _source(store: Store, record: ExecutionRecord) -> PlaybookSource:
+    return decode_source(await store.playbook(record.playbook) or b"")

@@ -40,6 +40,7 @@ class StartArguments(Struct, frozen=True):
 @click.option("--ctx", metavar="JSON|@FILE", help="The first ctx: a JSON mapping, @FILE, or @- for stdin.")
 @options.dialect
 @options.allow_kind
+@options.tools
 @options.store
 @options.home
 @options.catalogs
@@ -54,7 +55,9 @@ class StartArguments(Struct, frozen=True):
     help="Start it once: a second run with this key shows the first one's execution.",
 )
 @click.option("--timeout", metavar="SECONDS", help="How long the execution may take: 90, 5m, 1h30m.")
+@options.max_result
 @click.option("--dry-run", is_flag=True, help="Show what would run, and run nothing.")
+@options.logs
 @options.quiet
 @options.verbose
 @options.output
@@ -67,7 +70,9 @@ def run(
     home: str | None,
     catalogs: tuple[str, ...],
     slots: int | None,
+    max_result: int,
     dry_run: bool,
+    logs: bool,
     quiet: bool,
     verbose: bool,
     output: str | None,
@@ -93,7 +98,8 @@ def run(
             return _print_plan(request, configuration)
     from noetl.cli.command.run.execute import execute
 
-    return execute(request, options.RunOptions(configuration, catalogs, quiet, verbose))
+    run_as = options.RunOptions(configuration, catalogs, quiet, verbose, max_result, logs)
+    return execute(request, run_as)
 
 
 def _check_resume(file: str | None, start: dict[str, Any], *, dry_run: bool) -> None:

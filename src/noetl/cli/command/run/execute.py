@@ -1,7 +1,8 @@
 """A command that runs an execution to its end: progress meanwhile, then the report."""
 
 import sys
-from pathlib import Path
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
@@ -28,30 +29,62 @@ def execute(request: ExecutionRequest, options: RunOptions) -> int:
         live=settings.output == "text",
         color=settings.color,
     )
-    catalogs = [Path(folder) for folder in options.catalogs]
     as_json = settings.output == "json"
     # Quiet shows no progress, but what nobody else tells.
     say = progress.say if not options.quiet or as_json else console.say
     warnings = LoadWarnings(say, request.workload)
-    end = run_in_foreground(request, configuration, progress, catalogs, warnings)
-    return _print_report(end, configuration, warnings, last_ts=progress.last_ts, quiet=options.quiet)
+    # Lines of tasks go between those of the progress; where that is silent they were still asked for.
+    print_line = console.say if options.quiet else progress.say
+    print_log = print_line if options.logs else None
+    end = run_in_foreground(request, options, progress, warnings, print_log=print_log)
+    resume = FollowUp(configuration).resume_command(end.state.execution_id)
+    return print_report(
+        end,
+        configuration,
+        {"warnings": problems_json(warnings.problems)},
+        stopped=f"interrupted; go on with: {resume}",
+        last_ts=progress.last_ts,
+        quiet=options.quiet,
+    )
 
 
-def _print_report(
-    end: ForegroundEnd, configuration: Configuration, warnings: LoadWarnings, *, last_ts: int, quiet: bool
+def print_report(
+    end: ForegroundEnd,
+    configuration: Configuration,
+    document: Mapping[str, Any],
+    *,
+    stopped: str,
+    last_ts: int,
+    quiet: bool,
 ) -> int:
-    """The result on stdout, everything else on stderr. The exit code."""
+    """The result on stdout, everything else on stderr. The exit code.
+
+    `document` is what JSON has beside the execution; `stopped` is said of one that is not over.
+    """
     settings, state = configuration.settings, end.state
     follow_up = FollowUp(configuration)
     on_terminal = sys.stderr is not None and sys.stderr.isatty()
     paint = console.color_paint if settings.color and on_terminal else console.plain_paint
     report = ExecutionReport(
-        state, follow_up, end.source, end.failed_attempts, last_ts, paint, children=end.children
+        state,
+        follow_up,
+        end.source,
+        end.failed_attempts,
+        last_ts,
+        paint,
+        children=end.children,
+        log=end.log,
     )
     as_json = settings.output == "json"
     if as_json:
-        document = execution_json(state, last_ts=last_ts)
-        console.write_json({**document, "warnings": problems_json(warnings.problems)})
+        printed = execution_json(state, last_ts=last_ts)
+        if end.result is not None:
+            printed["result"] = end.result
+        console.write_json({**printed, **document})
+        if end.why_reference:
+            command = follow_up.executions_command("result", state.execution_id)
+            console.say(f"the result is printed as its reference: {end.why_reference}")
+            console.say(f"  {command} -f OUT  reads it")
     elif state.status == "completed":
         most = MOST_LINES if sys.stdout is not None and sys.stdout.isatty() else None
         console.write_text(report.result(most=most))
@@ -61,5 +94,5 @@ def _print_report(
         for warning in report.warnings():
             console.say(warning)
     if not state.over and not (quiet and as_json):
-        console.say(f"interrupted; go on with: {follow_up.resume_command(state.execution_id)}")
+        console.say(stopped)
     return 0 if state.status == "completed" else 1

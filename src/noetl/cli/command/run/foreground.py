@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Timer
 from typing import Any, Protocol
@@ -15,11 +15,14 @@ from noetl.api import dedicate_process, open_local
 from noetl.cli import console
 from noetl.cli.command.run.load_warnings import LoadWarnings
 from noetl.cli.command_failure import CommandFailure, invalid_playbook
+from noetl.cli.console import visible
 from noetl.cli.current_user import current_user
+from noetl.cli.options import RunOptions
 from noetl.cli.progress.display import Progress
 from noetl.cli.report.failed_attempts import FailedAttempts
 from noetl.cli.report.failed_children import FailedChild, read_failed_children
 from noetl.cli.report.follow_up import FollowUp
+from noetl.cli.report.log_text import log_origin
 from noetl.cli.timestamps import DAY, now_micros
 from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.engine.catalog.playbook_record import PlaybookSource
@@ -29,6 +32,7 @@ from noetl.engine.history.fork import CannotFork
 from noetl.engine.history.lookup import find_execution, read_events
 from noetl.engine.history.retention import delete_ended, drop_expired
 from noetl.engine.service import AlreadyRunning
+from noetl.engine.task_log import LogLine, TaskLog
 from noetl.events.event import Event
 from noetl.home import home_of, result_store_names, result_store_of, store_url
 from noetl.kernel.errors import Refused
@@ -36,10 +40,13 @@ from noetl.kernel.state.execution_state import ExecutionState
 from noetl.loader import installed_kinds
 from noetl.local import Local
 from noetl.model.errors import NoetlError, ResultError
+from noetl.model.reference import encode_value, references_in
+from noetl.model.secret import hide_secrets
 from noetl.ports.store import ExecutionUnknown, Store, StoreError, StoreFull
 from noetl.settings import Configuration
 from noetl.stores import store_file_of
 from noetl.stores.home_folder import Home
+from noetl.tools.host.task_prints import capture_prints
 
 PATIENCE = 3.0
 """Seconds that everything has to end after the second signal."""
@@ -139,22 +146,31 @@ class ForegroundEnd(Struct, frozen=True):
     failed_attempts: FailedAttempts
     source: PlaybookSource
     children: tuple[FailedChild, ...]
+    log: Sequence[LogLine] = ()
+    """What its tasks printed, if it failed."""
+    result: Any = None
+    """As it is printed in JSON, where something of it is stored and that was read."""
+    why_reference: str = ""
+    """Why it was not."""
 
 
 def run_in_foreground(
     request: ExecutionRequest,
-    configuration: Configuration,
+    options: RunOptions,
     progress: Progress,
-    catalogs: Sequence[Path],
     warnings: LoadWarnings,
+    *,
+    print_log: Callable[[str], None] | None = None,
 ) -> ForegroundEnd:
     """Runs until the end, or until it is interrupted. Raises CommandFailure.
 
-    The first SIGINT or SIGTERM stops after the attempts in flight, the second at once.
+    `print_log` gets what tasks print, line by line, with who wrote it. The first SIGINT or SIGTERM stops
+    after the attempts in flight, the second at once.
     """
     dedicate_process()
     try:
-        return asyncio.run(_run(request, configuration, progress, catalogs, warnings))
+        with capture_prints():
+            return asyncio.run(_run(request, options, progress, warnings, print_log=print_log))
     except NoetlError as error:
         raise _failure_of(error, request) or error from None
     finally:
@@ -189,25 +205,54 @@ def read_runnable(request: ExecutionRequest, configuration: Configuration) -> Pl
 
 async def _run(
     request: ExecutionRequest,
-    configuration: Configuration,
+    options: RunOptions,
     progress: Progress,
-    catalogs: Sequence[Path],
     warnings: LoadWarnings,
+    *,
+    print_log: Callable[[str], None] | None,
 ) -> ForegroundEnd:
+    configuration = options.configuration
+    catalogs = [Path(folder) for folder in options.catalogs]
     attempts = FailedAttempts()
-    announcer = _Announcer(attempts, progress)
+    announcer = _Announcer(attempts, progress, print_log)
     playbooks = Playbooks(catalogs, configuration.settings.allow_kinds, on_read=warnings.observe)
     _check_before_home(request, configuration, playbooks)
-    async with open_local(configuration, playbooks=playbooks, watch=announcer.watch) as (local, store):
-        with _stopped_by_signals(local, progress), _redrawn(progress):
+    watch_log = announcer.watch_log if print_log is not None else None
+    async with open_local(configuration, playbooks=playbooks, watch=announcer.watch, watch_log=watch_log) as (
+        local,
+        store,
+    ):
+        with _stopped_by_signals(local, progress), redrawn(progress):
             state = await _run_to_end(local, store, request, configuration, announcer)
         source = request.source
         if source is None:
             source = (await local.playbooks.read_stored(store, state.plan.playbook.hash)).source
         await _read_earlier_attempts(attempts, state, store)
         children = await read_failed_children(store, state, attempts, configuration.settings.allow_kinds)
+        result, why = None, ""
+        if configuration.settings.output == "json":
+            result, why = await _read_result(local, state, options.max_result)
         await _clean_up(home_of(configuration), store, configuration)
-    return ForegroundEnd(state, attempts, source, children)
+    log = TaskLog(home_of(configuration).logs).tail(state.execution_id) if state.status == "failed" else None
+    return ForegroundEnd(
+        state, attempts, source, children, log.read() if log is not None else (), result, why
+    )
+
+
+async def _read_result(local: Local, state: ExecutionState, most: int) -> tuple[Any, str]:
+    """A result with all that is stored of it, or why not; neither if nothing of it is stored."""
+    stored = [*references_in(state.result)]
+    if not stored:
+        return None, ""
+    too_large = f"it takes more than {most:,} bytes (--max-result)"
+    if sum(reference.get("size", 0) for reference in stored) > most:
+        return None, too_large
+    try:
+        result = hide_secrets(await local.resolve(state.result))
+    except ResultError as error:
+        return None, str(error)
+    # What is stored packed, as a table is, or inside of something stored, takes more than was known before.
+    return (None, too_large) if len(encode_value(result)) > most else (result, "")
 
 
 def _check_before_home(request: ExecutionRequest, configuration: Configuration, playbooks: Playbooks) -> None:
@@ -237,23 +282,49 @@ class _Announcer:
     The first events are durable before `begin` gives the id back: a line about a step would come first.
     """
 
-    def __init__(self, attempts: FailedAttempts, progress: Progress) -> None:
+    def __init__(
+        self, attempts: FailedAttempts, progress: Progress, print_log: Callable[[str], None] | None
+    ) -> None:
         self._attempts = attempts
         self._progress = progress
+        self._print_log = print_log
+        self._printed: list[tuple[str, LogLine]] = []
+        self._paths: dict[str, str] = {}
+        self._started = ""
         self._held_back: list[tuple[str, Sequence[Event], ExecutionState]] | None = []
 
     def watch(self, execution_id: str, events: Sequence[Event], state: ExecutionState) -> None:
         self._attempts.observe(execution_id, events)
+        self._paths[execution_id] = state.plan.playbook.metadata.path
         if self._held_back is not None:
             self._held_back.append((execution_id, events, state))
         else:
             self._progress.observe(execution_id, events, state)
 
-    def say(self, message: str) -> None:
+    def watch_log(self, execution_id: str, line: LogLine) -> None:
+        self._printed.append((execution_id, line))
+        if self._held_back is None:
+            self._print_lines()
+
+    def announce(self, execution_id: str, message: str) -> None:
+        """From here on nothing is held back; what other executions print has their paths before it."""
+        self._started = execution_id
         self._progress.say(message)
         held_back, self._held_back = self._held_back or [], None
         for arguments in held_back:
             self._progress.observe(*arguments)
+        self._print_lines()
+
+    def _print_lines(self) -> None:
+        printed, self._printed = self._printed, []
+        if printed and self._print_log is not None:
+            self._print_log("\n".join(self._log_text(*entry) for entry in printed))
+
+    def _log_text(self, execution_id: str, line: LogLine) -> str:
+        origin = log_origin(line)
+        if execution_id != self._started:
+            origin = f"{self._paths.get(execution_id, execution_id)}: {origin}"
+        return f"{visible(origin)} | {visible(line.text)}"
 
 
 async def _run_to_end(
@@ -268,7 +339,7 @@ async def _run_to_end(
         await local.flush()
         execution_id = begun
         where = configuration.settings.store or str(home_of(configuration).folder)
-        announcer.say(f"execution {execution_id}, kept in {where}")
+        announcer.announce(execution_id, f"execution {execution_id}, kept in {where}")
         return await local.wait_for_end(execution_id)
     except StoreError as error:
         if not execution_id:
@@ -340,7 +411,7 @@ def _stopped_by_signals(local: Local, progress: Progress) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _redrawn(progress: Progress) -> Iterator[None]:
+def redrawn(progress: Progress) -> Iterator[None]:
     """The display is drawn while this lasts."""
     interval = progress.interval
     if interval is None:

@@ -19,10 +19,15 @@ class LoadWarnings:
     def __init__(self, say: Callable[[str], None], workload: Mapping[str, Any]) -> None:
         self._say = say
         self._workload = workload
+        self._first_path = ""
         self.problems: list[Problem] = []
 
     def observe(self, document: PlaybookDocument) -> None:
         playbook, text = document.playbook, document.source.text
+        # Where a retry repairs a playbook, what it was before is read, too.
+        if playbook.metadata.path == self._first_path:
+            return
+        self._first_path = self._first_path or playbook.metadata.path
         unread = unread_keys(playbook, text, self._workload)
         self._workload = {}
         for problems, lines in ((playbook.warnings, text), (unread, "")):

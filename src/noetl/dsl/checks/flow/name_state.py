@@ -27,6 +27,7 @@ def _bits_at(flow: PlaybookFlow, read: NameRead) -> int:
             return (
                 begun
                 | step_flow.pipeline.done
+                | step_flow.encoder.bits.step(part.step, succeeded=True)
                 | _bits_of_earlier_writes(step_flow, step_flow.step.writes, read)
             )
         case ExpressionRole.ARC_ARGS | ExpressionRole.ARC_WRITE:
