@@ -10,7 +10,7 @@ from rich.console import Console
 from noetl.cli.progress.display import LineProgress
 from noetl.cli.progress.progress_model import ProgressModel
 from noetl.cli.progress.terminal import MOST_LINES_AT_ONCE, MOST_RUNS, TerminalProgress
-from noetl.kernel.net.commands import Cancel, Pause
+from noetl.kernel.net.commands import Cancel, LeaseLost, Pause
 from noetl.kernel.pipeline.policy import SECOND
 from tests.cli.execution_display import FOLLOW_UP, drive, progress_lines
 from tests.kernel.driver import EXECUTION, Driver, Fault, error
@@ -268,3 +268,26 @@ def test_a_terminal_without_unicode_gets_ascii() -> None:
     terminal.progress.draw()
     assert terminal.output().isascii()
     assert "+ start 0.00 s" in terminal.output()
+
+
+def test_what_passed_while_nobody_ran_a_step_is_not_its_time() -> None:
+    driver = Driver("- step: start\n  tool: [{name: a, kind: noop}, {name: b, kind: noop}]\n").start()
+    run = driver.claim(driver.state.ready.first)
+    driver.now += 2 * SECOND
+    driver.submit(LeaseLost(run.id, run.fence, "released"))
+    driver.now += 3600 * SECOND
+    lines: dict[str, list[str]] = {"from the beginning": [], "after it was taken up again": []}
+    first, second = (LineProgress(ProgressModel(FOLLOW_UP), written.append) for written in lines.values())
+    for append in driver.appends:
+        first.observe(EXECUTION, append, driver.state)
+    driver.claim(run.id)
+    for progress in (first, second):
+        progress.observe(EXECUTION, driver.appends[-1], driver.state)
+    driver.now += SECOND
+    before = len(driver.appends)
+    driver.work(run)
+    for append in driver.appends[before:]:
+        for progress in (first, second):
+            progress.observe(EXECUTION, append, driver.state)
+    for name, written in lines.items():
+        assert "step start done in 3.0 s" in "\n".join(written), name

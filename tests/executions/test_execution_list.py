@@ -260,20 +260,6 @@ def test_an_execution_that_was_retried_meanwhile_stays(recorded: RecordedExecuti
     assert recorded.with_store(prune) is False
 
 
-def test_children_are_marked_and_can_be_left_out(
-    noetl: InProcessCommand, recorded: RecordedExecutions
-) -> None:
-    first = recorded.run(GREET, GREETED)
-    for _ in range(3):
-        recorded.run(BREAK, BROKEN, parent=ParentTask(execution_id=first, task_run_id="r5/0/say/1/1"))
-    rows = noetl("executions", "list").out.splitlines()[1:]
-    assert ["↳ docs/page" in row for row in rows] == [True, True, True, False]
-    roots = noetl("executions", "list", "--roots", "--limit", "1", "-o", "json")
-    assert (ids(roots), roots.json["next"]) == (["1"], None)
-    assert ids(noetl("executions", "list", "--roots", "--status", "failed", "-o", "json")) == []
-    assert noetl("executions", "show", "latest", "-o", "json").json["execution_id"] == first
-
-
 def test_a_fork_began_when_it_was_made_and_names_its_origin(
     noetl: InProcessCommand, recorded: RecordedExecutions
 ) -> None:
@@ -331,25 +317,36 @@ def test_a_fork_of_something_old_is_not_too_late_for_its_timeout(
 
 
 def test_interrupted_is_a_status_to_ask_for(noetl: InProcessCommand, recorded: RecordedExecutions) -> None:
-    for number in range(6):
+    for number in range(8):
         if number % 2:
             recorded.run(GREET, GREETED)
         else:
             recorded.run(HOLD)
     words = ("executions", "list", "--status", "interrupted", "-o", "json")
-    assert ids(noetl(*words)) == ["5", "3", "1"]
-    assert noetl(*words[:-2]).out.count("interrupted") == 3
-    assert ids(noetl(*words, "--status", "completed")) == ["6", "5", "4", "3", "2", "1"]
-    ownership = Owners(recorded.home.owners).acquire(f"{FIRST}3")
+    assert ids(noetl(*words)) == ["7", "5", "3", "1"]
+    assert noetl(*words[:-2]).out.count("interrupted") == 4
+    assert ids(noetl(*words, "--status", "completed")) == ["8", "7", "6", "5", "4", "3", "2", "1"]
+    ownership = Owners(recorded.home.owners).acquire(f"{FIRST}5")
     assert ownership is not None
     with ownership:
         folder = recorded.home.folder.parent
-        first = run(*words, "--limit", "1", cwd=folder)
-        assert ids(first) == ["5"]
-        rest = run(*words, "--limit", "1", "--cursor", first.json["next"], cwd=folder)
+        first = run(*words, "--limit", "2", cwd=folder)
+        assert ids(first) == ["7", "3"]
+        rest = run(*words, "--limit", "2", "--cursor", first.json["next"], cwd=folder)
         assert (ids(rest), rest.json["next"]) == (["1"], None)
-        assert ids(run("executions", "list", "--status", "running", "-o", "json", cwd=folder)) == [
-            "5",
-            "3",
-            "1",
-        ]
+        running = run("executions", "list", "--status", "running", "-o", "json", cwd=folder)
+        assert ids(running) == ["7", "5", "3", "1"]
+
+
+def test_children_are_marked_and_can_be_left_out(
+    noetl: InProcessCommand, recorded: RecordedExecutions
+) -> None:
+    first = recorded.run(GREET, GREETED)
+    for _ in range(3):
+        recorded.run(BREAK, BROKEN, parent=ParentTask(execution_id=first, task_run_id="r5/0/say/1/1"))
+    rows = noetl("executions", "list").out.splitlines()[1:]
+    assert ["↳ docs/page" in row for row in rows] == [True, True, True, False]
+    roots = noetl("executions", "list", "--roots", "--limit", "1", "-o", "json")
+    assert (ids(roots), roots.json["next"]) == (["1"], None)
+    assert ids(noetl("executions", "list", "--roots", "--status", "failed", "-o", "json")) == []
+    assert noetl("executions", "show", "latest", "-o", "json").json["execution_id"] == first

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from noetl.kernel.net.commands import LeaseLost
+from noetl.kernel.pipeline.moves import RunTask
 from noetl.model.outcome import Outcome, succeeded
 from tests.executions.in_process_command import InProcessCommand
 from tests.executions.recorded_executions import RecordedExecutions
@@ -33,6 +35,7 @@ def test_the_picture_of_an_execution_tells_arcs_attempts_and_times(
     noetl: InProcessCommand, recorded: RecordedExecutions, tmp_path: Path
 ) -> None:
     execution = recorded.begin(ROUTED)
+    lost: list[str] = []
 
     def fetch(_call: object) -> Outcome:
         execution.driver.now += 1_500_000
@@ -40,6 +43,18 @@ def test_the_picture_of_an_execution_tells_arcs_attempts_and_times(
         return error() if turn == 1 else succeeded(turn)
 
     execution.driver.script["fetch"] = fetch
+    execution.start()
+    while execution.driver.state.ready:
+        run = execution.driver.claim(execution.driver.state.ready.first)
+        if run.step.name == "work" and not lost:
+            # A worker that is lost in the middle of an attempt makes no other attempt of it.
+            move = execution.driver.advance(run)
+            assert isinstance(move, RunTask)
+            execution.driver.report(run, *move.begins)
+            lost.append(run.id)
+            execution.driver.submit(LeaseLost(run.id, run.fence))
+        else:
+            execution.driver.work(run)
     execution.driver.run()
     execution.save()
     picture = noetl("graph", "--execution", "latest", "--format", "dot").out

@@ -110,11 +110,13 @@ def test_a_retry_adds_what_it_takes_and_runs_of_one_step_add_up() -> None:
 
 
 def test_a_fork_does_not_count_what_passed_before_it_was_made() -> None:
-    for text, expected in ((TWO, 0), (HOLD, 4)):
+    for text, expected in ((TWO, 2), (HOLD, 6)):
         original = claimed(text)
         (run,) = original.state.runs.values()
         if text is HOLD:
             original.work(run)
+        original.now += 2 * SECOND
+        original.submit(Signal("ping"))
         fork = Driver(text)
         fork.state = replay(original.plan, "f", [event for events in original.appends for event in events])
         fork.now = original.now + 3600 * SECOND

@@ -364,11 +364,11 @@ def _fold_execution_forked(state: ExecutionState, body: of.ExecutionForked, even
     state.fork = ForkPoint(body.source, body.at, event.ts)
     if body.workload is not None:
         state.inputs.workload = body.workload
+    for run in state.claimed_runs():
+        marking.stop_clock(state, run, state.last_ts)
     if body.shift:
         _shift_clocks(state, body.shift)
     for run in state.runs.values():
-        if run.phase == "claimed":
-            marking.stop_clock(state, run, state.last_ts)
         if run.phase in ("claimed", "suspended"):
             run_fold.fork_run(run)
             _offer(state, run)
