@@ -39,7 +39,8 @@ def command(
     The original is left alone. With another playbook, the steps that ran so far must be in it under the
     same names.
     """
-    from noetl.cli.command.run.foreground import ForkRequest, record_fork
+    from noetl.cli.command.run.foreground import record_fork
+    from noetl.cli.command.run.foreground_requests import ForkRequest
 
     request = ForkRequest(
         name=name,

@@ -31,7 +31,7 @@ def command(*, name: str, no_run: bool, run_as: options.RunOptions) -> int:
     if no_run or with_store(run_as.configuration, partial(_is_owned, run_as.configuration, name)):
         return send_command(run_as.configuration, name, Resume(current_user()), "resumed")
     from noetl.cli.command.run.execute import execute
-    from noetl.cli.command.run.foreground import ResumeRequest
+    from noetl.cli.command.run.foreground_requests import ResumeRequest
 
     return execute(ResumeRequest(name), run_as)
 

@@ -27,7 +27,8 @@ def command(
     on as well. In another playbook, the steps that have ended and the tasks before the failed one must be
     the same. It says what runs again.
     """
-    from noetl.cli.command.run.foreground import RetryRequest, read_runnable
+    from noetl.cli.command.run.foreground import read_runnable
+    from noetl.cli.command.run.foreground_requests import RetryRequest
 
     request = RetryRequest(name, current_user(), input_files.read_playbook_source(playbook, dialect))
     if no_run:

@@ -11,7 +11,7 @@ from noetl.cli.command_failure import invalid_playbook
 from noetl.settings import Configuration, read_settings
 
 if TYPE_CHECKING:
-    from noetl.cli.command.run.foreground import ExecutionRequest, StartRequest
+    from noetl.cli.command.run.foreground_requests import ExecutionRequest, StartRequest
 
 
 class StartArguments(Struct, frozen=True):
@@ -89,7 +89,7 @@ def run(
     request: ExecutionRequest
     if resume is not None:
         _check_resume(file, start, dry_run=dry_run)
-        from noetl.cli.command.run.foreground import ResumeRequest
+        from noetl.cli.command.run.foreground_requests import ResumeRequest
 
         request = ResumeRequest(resume)
     else:
@@ -135,7 +135,7 @@ def _spelling(name: str) -> str:
 def _start_request(typed: StartArguments) -> "StartRequest":
     """Everything that was typed, read and checked. Raises CommandFailure."""
     from noetl.cli import arguments
-    from noetl.cli.command.run.foreground import StartRequest
+    from noetl.cli.command.run.foreground_requests import StartRequest
     from noetl.engine.catalog.playbook_record import PlaybookSource
 
     labels = arguments.parse_labels(typed.labels)

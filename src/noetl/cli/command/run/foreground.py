@@ -4,19 +4,19 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from threading import Timer
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
 from noetl.api import dedicate_process, open_local
 from noetl.cli import console
+from noetl.cli.command.run.foreground_requests import ExecutionRequest, ForkRequest, StartRequest
 from noetl.cli.command.run.load_warnings import LoadWarnings
 from noetl.cli.command_failure import CommandFailure, invalid_playbook
 from noetl.cli.console import visible
-from noetl.cli.current_user import current_user
 from noetl.cli.options import RunOptions
 from noetl.cli.progress.display import Progress
 from noetl.cli.report.failed_attempts import FailedAttempts
@@ -29,7 +29,7 @@ from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.catalog.playbooks import PlaybookDocument, Playbooks
 from noetl.engine.catalog.preflight import CannotRun, Preflight
 from noetl.engine.history.fork import CannotFork
-from noetl.engine.history.lookup import find_execution, read_events
+from noetl.engine.history.lookup import read_events
 from noetl.engine.history.retention import delete_ended, drop_expired
 from noetl.engine.service import AlreadyRunning
 from noetl.engine.task_log import LogLine, TaskLog
@@ -55,88 +55,6 @@ MOST_FORGOTTEN = 100
 """Old executions that one run removes: nobody shall wait for that."""
 
 _ELSEWHERE = "--home or --store name another place; `noetl executions list` shows what is there"
-
-
-class ExecutionRequest(Protocol):
-    """What is asked of the engine. `source` and `workload` are what comes with it."""
-
-    @property
-    def source(self) -> PlaybookSource | None: ...
-
-    @property
-    def workload(self) -> Mapping[str, Any]: ...
-
-    async def begin(self, local: Local, store: Store) -> str:
-        """The id of the execution that runs from here on. Raises NoetlError."""
-        ...
-
-
-class StartRequest(Struct, frozen=True, kw_only=True):
-    """Run this playbook."""
-
-    source: PlaybookSource
-    workload: dict[str, Any] = {}
-    ctx: dict[str, Any] = {}
-    labels: dict[str, str] = {}
-    idempotency_key: str = ""
-    timeout: float | None = None
-
-    async def begin(self, local: Local, store: Store) -> str:  # noqa: ARG002 - as the protocol says
-        return await local.start(
-            self.source,
-            workload=self.workload,
-            ctx=self.ctx,
-            labels=self.labels,
-            idempotency_key=self.idempotency_key,
-            timeout=self.timeout,
-            by=current_user(),
-        )
-
-
-class ResumeRequest(Struct, frozen=True):
-    """Go on with an execution that was interrupted. `name` is its id, the beginning of it, or `latest`."""
-
-    name: str
-    source: None = None
-    workload: dict[str, Any] = {}
-
-    async def begin(self, local: Local, store: Store) -> str:
-        return await local.resume((await find_execution(store, self.name)).execution_id)
-
-
-class RetryRequest(Struct, frozen=True):
-    """Go on with a failed execution at what failed; `source` is its repaired playbook."""
-
-    name: str
-    by: str = ""
-    source: PlaybookSource | None = None
-    workload: dict[str, Any] = {}
-
-    async def begin(self, local: Local, store: Store) -> str:
-        execution_id = (await find_execution(store, self.name)).execution_id
-        return await local.retry(execution_id, source=self.source, by=self.by)
-
-
-class ForkRequest(Struct, frozen=True, kw_only=True):
-    """Run a copy of an execution from one of its events on."""
-
-    name: str
-    at: int
-    source: PlaybookSource | None = None
-    workload: dict[str, Any] = {}
-    ctx: dict[str, Any] = {}
-    by: str = ""
-
-    async def begin(self, local: Local, store: Store, *, run: bool = True) -> str:
-        return await local.fork(
-            (await find_execution(store, self.name)).execution_id,
-            at=self.at,
-            source=self.source,
-            workload=self.workload,
-            ctx=self.ctx,
-            by=self.by,
-            run=run,
-        )
 
 
 class ForegroundEnd(Struct, frozen=True):
