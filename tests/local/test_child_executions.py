@@ -252,9 +252,9 @@ def test_the_failure_of_a_child_is_told_with_its_place_and_how_to_go_on(tmp_path
         "    step `start`, task `divide`, attempt 1: python",
         "      ZeroDivisionError: division by zero",
         "",
-        f"    {tmp_path / 'bad.yaml'}:6:16",
+        f"    {tmp_path / 'bad.yaml'}:6:44",
         "        6 |   tool: {name: divide, kind: python, code: 1 / 0}",
-        "          |                ^",
+        "          |                                            ^",
     ]
     assert "    traceback:" in report[at:]
     assert [line.split("  ")[1] for line in report[-4:]] == [
@@ -277,6 +277,19 @@ def test_a_passing_failure_of_a_child_recommends_a_retry_of_the_parent(tmp_path:
     report = failure_report(tmp_path)
     verbs = [line.split()[2] for line in report[-3:]]
     assert (verbs, "--playbook" in "".join(report)) == (["retry", "show", "show"], False)
+
+
+def test_what_a_failed_child_printed_is_in_the_report_of_its_parent(tmp_path: Path) -> None:
+    playbook(
+        tmp_path, "bad", "- step: start\n  tool: {name: no, kind: shell, command: 'echo last words; false'}\n"
+    )
+    (tmp_path / "parent.yaml").write_text(parent("  tool: {kind: playbook, path: bad}\n"))
+    report = failure_report(tmp_path)
+    at = report.index("    printed:")
+    assert report[at + 1] == "      last words"
+    assert [line.split()[2] for line in report[-4:]] == ["retry", "show", "show", "logs"]
+    ended = run("executions", "watch", "latest", cwd=tmp_path).err.splitlines()
+    assert ended[-len(report) :] == report
 
 
 def test_a_child_that_stands_in_its_parent_is_repaired_there(tmp_path: Path) -> None:

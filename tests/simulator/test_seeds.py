@@ -87,5 +87,6 @@ def test_of_many_seeds_those_that_fail_are_told(capsys: pytest.CaptureFixture[st
     with planted(mutation):
         assert main(["--seeds", "3:4"]) == 1
     out = capsys.readouterr().out
-    assert "seed 3: an append to " in out
+    assert "seed 3: StoreDamaged" in out
+    assert "an append that has no end" in out
     assert out.endswith("1 seeds, 1 failed\n")

@@ -16,7 +16,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "writing-tools.md").read_text("utf-
 
 
 def test_the_page_shows_what_a_function_does() -> None:
-    function, _ = blocks_of(PAGE, "python")
+    function, _, _ = blocks_of(PAGE, "python")
     exec(compile(function, "page", "exec"), {"__name__": "page"})  # noqa: S102 - the code is our own page's
     (example,) = blocks_of(PAGE, "yaml")
     assert problems_of("- step: start\n  " + example.replace("\n", "\n  ")) == ()
@@ -26,8 +26,14 @@ def test_the_page_shows_what_a_function_does() -> None:
     assert error_of("greet", whom="Ada", times=11).kind == "limit"
 
 
+def test_the_page_shows_what_a_function_that_is_not_async_does() -> None:
+    _, function, _ = blocks_of(PAGE, "python")
+    exec(compile(function, "page", "exec"), {"__name__": "page"})  # noqa: S102 - the code is our own page's
+    assert outcome_of("nap", seconds=0.01).result == 0.01
+
+
 def test_the_page_shows_what_a_class_does() -> None:
-    _, example = blocks_of(PAGE, "python")
+    _, _, example = blocks_of(PAGE, "python")
     exec(compile(example, "page", "exec"), {"__name__": "page"})  # noqa: S102 - the code is our own page's
     assert [outcome.result for outcome in run("count", call(), call(by=2))] == [1, 3]
 

@@ -17,6 +17,7 @@ NoetlError
 ├── EventUnreadable        (noetl.events) a stored event is damaged, or a newer release wrote it
 ├── EventNameUnknown       (noetl.events) a filter names no event: show the hint
 ├── Refused                (noetl.kernel) a command does not apply to the execution as it is: say so
+│   └── CannotRepair       (noetl.engine) a repaired document changes what has ended: show what
 ├── NotOwner               (noetl.kernel) a report comes too late, the run has another owner: drop it
 ├── WrongSequence          (noetl.kernel) an event cannot follow: the history, or the engine, is damaged
 ├── Unfetched              (noetl.kernel) values are needed that are not at hand: fetch its keys, go on

@@ -131,7 +131,14 @@ class ExecutionReport(Struct, frozen=True):
     def _reports(self) -> list["ExecutionReport"]:
         """Of this execution, and of the children that failed it."""
         below = [
-            ExecutionReport(child.state, self.follow_up, child.source, self.failed_attempts, paint=self.paint)
+            ExecutionReport(
+                child.state,
+                self.follow_up,
+                child.source,
+                self.failed_attempts,
+                paint=self.paint,
+                log=child.log,
+            )
             for child in self.children
         ]
         return [self, *below]
@@ -187,7 +194,7 @@ class ExecutionReport(Struct, frozen=True):
         if self.children:
             lowest = self.children[-1].state.execution_id
             commands.append((self.follow_up.executions_command("show", lowest), "what happened in the child"))
-        if self.log or self.children:
+        if any(report.log for report in self._reports()):
             commands.append((self.follow_up.executions_command("logs", execution_id), "what tasks printed"))
         return command_lines([*self._retry_commands(), *commands])
 

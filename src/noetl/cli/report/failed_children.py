@@ -1,25 +1,31 @@
 """The executions below a failed one that failed it, read back for its report."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
 from noetl.cli.report.failed_attempts import FailedAttempts
 from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source
 from noetl.engine.history.read import read_history
+from noetl.engine.task_log import LogLine, TaskLog
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.ports.store import Store, StoreError
 
 
 class FailedChild(Struct, frozen=True):
-    """A child whose end failed its parent, and what its playbook was read from."""
+    """A child whose end failed its parent, what its playbook was read from and what its tasks printed."""
 
     state: ExecutionState
     source: PlaybookSource
+    log: Sequence[LogLine]
 
 
 async def read_failed_children(
-    store: Store, state: ExecutionState, attempts: FailedAttempts, allow_kinds: Iterable[str] = ()
+    store: Store,
+    logs: TaskLog,
+    state: ExecutionState,
+    attempts: FailedAttempts,
+    allow_kinds: Iterable[str] = (),
 ) -> tuple[FailedChild, ...]:
     """From the child that failed this execution down to the lowest; what cannot be read ends it.
 
@@ -35,7 +41,7 @@ async def read_failed_children(
         state = history.state
         if state.failures and attempts.attempt_of(child_id, state.failures[0].run) is None:
             attempts.observe(child_id, history.events)
-        children.append(FailedChild(state, source))
+        children.append(FailedChild(state, source, logs.tail(child_id).read()))
     return tuple(children)
 
 

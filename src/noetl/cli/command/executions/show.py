@@ -70,7 +70,7 @@ async def _read_details(
     record = history.record
     stored = decode_source(await store.playbook(record.playbook) or b"")
     children = await store.executions(ExecutionQuery(parent=record.execution_id, limit=CHILDREN))
-    attempts = FailedAttempts()
+    logs, attempts = TaskLog(home.logs), FailedAttempts()
     attempts.observe(record.execution_id, history.events)
     return ExecutionDetails(
         history,
@@ -78,9 +78,9 @@ async def _read_details(
         await find_owner(home, store, record),
         children.executions[::-1],
         attempts,
-        await read_failed_children(store, history.state, attempts, configuration.settings.allow_kinds),
+        await read_failed_children(store, logs, history.state, attempts, configuration.settings.allow_kinds),
         explain(history.plan, record.execution_id, history.events),
-        TaskLog(home.logs).tail(record.execution_id).read() if record.status == "failed" else [],
+        logs.tail(record.execution_id).read() if record.status == "failed" else [],
     )
 
 

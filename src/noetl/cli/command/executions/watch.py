@@ -12,6 +12,7 @@ from noetl.cli.store_access import with_store
 from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source
 from noetl.engine.history.lookup import find_execution, request_event_of
 from noetl.engine.history.read import fold_events, read_plan
+from noetl.engine.task_log import TaskLog
 from noetl.events.event import Event
 from noetl.kernel.state.execution_state import ExecutionState, new_state
 from noetl.ports.store import ExecutionRecord, Store
@@ -50,8 +51,10 @@ def command(*, name: str, quiet: bool, verbose: bool, **store_flags: str | None)
         if not watched.states:
             request_event_of([])  # raises: there is nothing to show
         state, source = watched.states[record.execution_id], await _source(store, record)
-        children = await read_failed_children(store, state, watched.attempts, settings.allow_kinds)
-        return ForegroundEnd(state, watched.attempts, source, children)
+        logs = TaskLog(home.logs)
+        children = await read_failed_children(store, logs, state, watched.attempts, settings.allow_kinds)
+        log = logs.tail(record.execution_id).read() if state.status == "failed" else ()
+        return ForegroundEnd(state, watched.attempts, source, children, log)
 
     try:
         end = with_store(configuration, work)

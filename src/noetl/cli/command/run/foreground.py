@@ -146,15 +146,14 @@ async def _run(
         if source is None:
             source = (await local.playbooks.read_stored(store, state.plan.playbook.hash)).source
         await _read_earlier_attempts(attempts, state, store)
-        children = await read_failed_children(store, state, attempts, configuration.settings.allow_kinds)
+        logs, kinds = TaskLog(home_of(configuration).logs), configuration.settings.allow_kinds
+        children = await read_failed_children(store, logs, state, attempts, kinds)
         result, why = None, ""
         if configuration.settings.output == "json":
             result, why = await _read_result(local, state, options.max_result)
         await _clean_up(home_of(configuration), store, configuration)
-    log = TaskLog(home_of(configuration).logs).tail(state.execution_id) if state.status == "failed" else None
-    return ForegroundEnd(
-        state, attempts, source, children, log.read() if log is not None else (), result, why
-    )
+    log = logs.tail(state.execution_id).read() if state.status == "failed" else ()
+    return ForegroundEnd(state, attempts, source, children, log, result, why)
 
 
 async def _read_result(local: Local, state: ExecutionState, most: int) -> tuple[Any, str]:
