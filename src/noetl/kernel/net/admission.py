@@ -44,7 +44,9 @@ def decide_admission(state: ExecutionState, token: Token, now: int) -> list[Even
 def schedule_run(state: ExecutionState, tokens: Sequence[Token], now: int) -> list[EventBody]:
     """A run for these tokens, their args merged in order of arrival over the step's own."""
     step = state.step_of(tokens[0]).step
-    if limit := _limit_runs(state, step):
+    # Nearly always neither is so, and this is asked for every run.
+    too_many = state.scheduled >= state.plan.playbook.executor.max_step_runs
+    if (too_many or state.failures_in_row) and (limit := _limit_runs(state, step)):
         return limit
     args = _merged_args(tokens)
     deadline = None

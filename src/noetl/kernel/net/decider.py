@@ -54,6 +54,9 @@ from noetl.kernel.state.run_state import RunState
 MAX_EVENTS_AT_ONCE = 10_000
 """Events after which `handle` leaves the rest for another append."""
 
+_FROM_OUTSIDE = frozenset({Request, Signal, PatchCtx, Fork, Retry})
+"""Commands that bring values along, of whatever size."""
+
 _LEAVES_RUN_OPEN = REPORTED_INSIDE - {RunSuspended}
 """What happens inside a run that goes on: nothing follows unless it wrote what others wait for."""
 
@@ -145,7 +148,10 @@ def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
     Raises EventUnwritable if a value was let in that JSON does not know: the state is of no use then.
     """
     events: list[Event] = []
-    _record(state, _decide_in_bounds(state, command, now), events, now)
+    bodies = decide(state, command, now)
+    if type(command) in _FROM_OUTSIDE:
+        bodies = _within_limit(state, command, bodies, now)
+    _record(state, bodies, events, now)
     # The fast path of `_proceed`, after every task of a large loop: where a run goes on and nothing is on the
     # agenda, `decide_next` finds nothing.
     if not events or (type(events[-1].body) in _LEAVES_RUN_OPEN and not state.agenda and not state.stopping):
@@ -156,11 +162,10 @@ def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
     return events
 
 
-def _decide_in_bounds(state: ExecutionState, command: Command, now: int) -> list[EventBody]:
-    """As `decide`, but what somebody asks for that fits into no event is refused before it is recorded."""
-    bodies = decide(state, command, now)
-    if not isinstance(command, Request | Signal | PatchCtx | Fork | Retry):
-        return bodies
+def _within_limit(
+    state: ExecutionState, command: Command, bodies: list[EventBody], now: int
+) -> list[EventBody]:
+    """What somebody asks for that fits into no event is refused before it is recorded."""
     for body in bodies:
         if (size := oversize(state.plan, body, state.execution_id)) == 0:
             continue
@@ -209,20 +214,22 @@ def _record(state: ExecutionState, bodies: list[EventBody], events: list[Event],
         if kind in RUN_ENDS:
             body = _seal_body(state, body, now)  # type: ignore[arg-type]  # its type was asked
         data = encode(body)
+        size = len(data)
         # The fast path of `_externalize_body`: the bytes are needed anyway, and so few hold nothing large.
-        if len(data) > limit:
+        if size > limit:
             body, data = _externalize_body(state, body, data)
+            size = len(data)
         if kind is LoopIterationCompleted:
             body, data = _store_chunk(state, body, data)  # type: ignore[arg-type]  # its type was asked
-        excess = len(data) > EVENT_MAX_BYTES
-        if excess:
-            body = end_oversized(state, body, len(data))
+            size = len(data)
+        if size > EVENT_MAX_BYTES:
+            body = end_oversized(state, body, size)
             data = encode(body)
         # Folded is what is stored, references and all, so that a replay comes to the same state.
         event = Event(state.version + 1, now, body, data)
         evolve(state, event)
         events.append(event)
-        if excess:
+        if size > EVENT_MAX_BYTES:
             return  # what was decided with it does not follow
 
 

@@ -7,7 +7,14 @@ from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.plan import StepPlan
 from noetl.kernel.state.agenda import AdmitToken, FireJoin, RouteRun
-from noetl.kernel.state.execution_state import ExecutionState, JoinState, Occupancy, StepSummary, Token
+from noetl.kernel.state.execution_state import (
+    ExecutionState,
+    JoinState,
+    Occupancy,
+    StepStatus,
+    StepSummary,
+    Token,
+)
 from noetl.kernel.state.run_state import RunState
 from noetl.kernel.state.watchers import unwatch, watch, watching_tokens
 from noetl.model.outcome import ErrorInfo
@@ -64,7 +71,7 @@ def fold_token_enqueued(state: ExecutionState, body: of.TokenEnqueued, event: Ev
     if run is None or run.owed < 1:
         raise WrongSequence(f"{body.run} sends no token to `{body.step}`")
     token.source = run.step.number
-    token.after_failure = state.holds_back and (run.unhandled or run.after_failure)
+    token.after_failure = (run.unhandled or run.after_failure) and state.holds_back
     if plan.passes:
         token.inherited = run.result
     run.owed -= 1
@@ -184,8 +191,8 @@ def fold_step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Ev
         final=body.final,
         token=body.tokens[0] if body.tokens else "",
     )
-    run.after_failure = bool(tokens) and all(token.after_failure for token in tokens)
-    if run.after_failure:
+    if tokens and tokens[0].after_failure and all(token.after_failure for token in tokens):
+        run.after_failure = True
         state.ran_after_failure.add(plan.name)
     if plan.step.join is not None:
         run.joined = [joined_entry(state, token) for token in tokens]
@@ -234,12 +241,11 @@ def summarise_run(state: ExecutionState, run: RunState) -> None:
     """What other steps see of a run that has ended."""
     name = run.step.name
     summary = state.summaries[name]
-    outcome = step_outcome(run.result, run.error)
-    summary.status = outcome["status"]
+    summary.status = _status_after(run.error)
     if run.error is not None:
         count_failed_run(state, run)
     if run.step.keeps_result:
-        state.outcomes[name] = outcome
+        state.outcomes[name] = step_outcome(run.result, run.error)
     if state.watchers:
         for token in watching_tokens(state.watchers, "steps", (name,)):
             state.agenda.add(AdmitToken(token))
@@ -277,10 +283,17 @@ def stop_clock(state: ExecutionState, run: RunState, ts: int) -> None:
 
 def step_outcome(result: Any, error: ErrorInfo | None) -> dict[str, Any]:
     """What `steps.NAME` is after a run that ended so."""
+    return {
+        "status": _status_after(error),
+        "result": result,
+        "error": error.as_value() if error is not None else None,
+    }
+
+
+def _status_after(error: ErrorInfo | None) -> StepStatus:
     if error is None:
-        return {"status": "completed", "result": result, "error": None}
-    status = "cancelled" if error.kind == "cancelled" else "failed"
-    return {"status": status, "result": result, "error": error.as_value()}
+        return "completed"
+    return "cancelled" if error.kind == "cancelled" else "failed"
 
 
 def drop_run(state: ExecutionState, run: RunState, *, reopens: bool = False) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import apsw
 import msgspec
 from msgspec import Struct
-from msgspec.structs import astuple
 
 from noetl.ports.store import (
     FACTS,
@@ -20,10 +19,11 @@ from noetl.ports.store import (
     Conflict,
     Effects,
     KeyTaken,
+    Row,
     Verdict,
     merge_effects,
 )
-from noetl.stores.checksums import checksum_of_append, pack_numbers
+from noetl.stores.checksums import checksum_of_append
 from noetl.stores.sqlite.effect_rows import (
     fact_columns,
     full_fact_columns,
@@ -158,19 +158,24 @@ class AppendBatch:
         if append.start_key:
             self._keys[append.start_key] = append.execution_id
             self._starts.append((append.start_key, change.x))
-        x = change.x
-        parts: list[bytes] = []
-        for seq, ts, kind, version, body, last in map(astuple, append.rows):
-            parts += (pack_numbers(seq, ts, kind, version, last, len(body)), body)
-            checksum = None
-            if last:
-                checksum = checksum_of_append(parts)
-                parts.clear()
-            # One flat list: it is what the statement is bound to, and no tuple is made for each event.
-            self._events += (x, seq, ts, kind, version, body, last, checksum)
+        self._add_events(change.x, append.rows)
         self._answered += append.answers
         change.advance(append)
         return Committed(change.version)
+
+    def _add_events(self, x: int, rows: Sequence[Row]) -> None:
+        numbers: list[int] = []
+        bodies: list[bytes] = []
+        for row in rows:
+            seq, ts, kind, version, body, last = row.seq, row.ts, row.kind, row.version, row.body, row.last
+            numbers += (seq, ts, kind, version, last, len(body))
+            bodies.append(body)
+            checksum = None
+            if last:  # a fork brings many appends along, everybody else one
+                checksum = checksum_of_append(numbers, bodies)
+                numbers, bodies = [], []
+            # One flat list: it is what the statement is bound to, and no tuple is made for each event.
+            self._events += (x, seq, ts, kind, version, body, last, checksum)
 
     def _write_facts(self, changed: Sequence[_ExecutionChange]) -> None:
         insert_rows(

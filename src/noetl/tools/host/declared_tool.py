@@ -17,7 +17,7 @@ from noetl.model.outcome import ERROR_KINDS, Outcome, ToolError, succeeded
 from noetl.ports.tool import Call
 from noetl.tools.host.deadlines import DeadlineExceeded, Deadlines
 from noetl.tools.host.input_rules import private_copy
-from noetl.tools.host.task_prints import prints_to
+from noetl.tools.host.task_prints import TaskPrints
 from noetl.tools.host.tool_attempt import as_outcome, inputs_of
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class FunctionTool:
         for name, parameter in self._parameters.items():
             if name in call.inputs:  # the function has its defaults itself
                 arguments[parameter] = getattr(inputs, parameter)
-        with prints_to(call.log):
+        with TaskPrints(call.log):
             result = await self._call(call, arguments)
         return succeeded(_as_json(result, "result"))
 
@@ -73,7 +73,7 @@ class ThreadedTool(FunctionTool):
     async def _call(self, call: Call, arguments: dict[str, Any]) -> object:
         if self._takes_call:
             arguments[self._takes_call] = structs.replace(call, log=_from_thread(call.log))
-        with prints_to(_from_thread(call.log)):
+        with TaskPrints(_from_thread(call.log)):
             return await _run_in_time(self._deadlines, call, _in_thread, partial(self._function, **arguments))
 
 
@@ -142,7 +142,7 @@ class ClassTool:
     async def _attempt(self, call: Call) -> Outcome:
         call = _with_copies(call)
         inputs_of(call, self._inputs)
-        with prints_to(call.log):
+        with TaskPrints(call.log):
             outcome = await _run_in_time(self._deadlines, call, self._tool.run, call)
         if not isinstance(outcome, Outcome):
             raise ToolError("tool", f"`run` gave a value of type `{type(outcome).__name__}`, not an Outcome")

@@ -3,28 +3,40 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from typing import TextIO, cast
 
-_printed: ContextVar["_PrintedLines | None"] = ContextVar("printed", default=None)
+_printed: ContextVar["TaskPrints | None"] = ContextVar("printed", default=None)
 """Of the tool that runs: tasks of the event loop, and threads with a copy of their context, see their own."""
 
 
-class _PrintedLines:
-    """Cuts what is printed into lines. They are cut short where they are kept: secrets are masked before."""
+class TaskPrints:
+    """What is printed inside of it goes to the log, where `capture_prints` is in force.
+
+    It is cut into lines here; they are cut short where they are kept: secrets are masked before.
+    """
+
+    # A class: with `contextmanager` it would take five times as long, and every attempt has one.
+    __slots__ = ("_line", "_log", "_token")
+
+    _token: Token["TaskPrints | None"]
 
     def __init__(self, log: Callable[[str], None]) -> None:
         self._log = log
         self._line = ""
 
+    def __enter__(self) -> None:
+        self._token = _printed.set(self)
+
+    def __exit__(self, *_: object) -> None:
+        _printed.reset(self._token)
+        if self._line:
+            self.write("\n")
+
     def write(self, text: str) -> None:
         *lines, self._line = (self._line + text).split("\n")
         for line in lines:
             self._log(line)
-
-    def finish(self) -> None:
-        if self._line:
-            self.write("\n")
 
 
 class _TaskStream:
@@ -41,18 +53,6 @@ class _TaskStream:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._stream, name)
-
-
-@contextmanager
-def prints_to(log: Callable[[str], None]) -> Iterator[None]:
-    """What is printed inside goes to the log, where `capture_prints` is in force."""
-    lines = _PrintedLines(log)
-    token = _printed.set(lines)
-    try:
-        yield
-    finally:
-        _printed.reset(token)
-        lines.finish()
 
 
 @contextmanager
