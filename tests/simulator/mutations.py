@@ -243,7 +243,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the end of an append is not marked",
-        S + "batch:AppendBatch._judge",
+        S + "batch:AppendBatch._add_events",
         "body, last, checksum)",
         "body, False, checksum)",
     ),
