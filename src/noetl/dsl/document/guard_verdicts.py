@@ -16,6 +16,9 @@ DONE: Final = "step.done"
 LOOP_DONE: Final = "loop.done"
 FAILED: Final = "step.failed"
 
+_WITHOUT_FAILURE: Final = {event: frozenset({event}) for event in (DONE, LOOP_DONE)}
+_WITH_FAILURE: Final = {event: frozenset({event, FAILED}) for event in (DONE, LOOP_DONE)}
+
 OK: Final = "ok"
 ERROR: Final = "error"
 
@@ -46,7 +49,8 @@ def matches_on(guard: Guard, status: str) -> bool | None:
 
 def terminal_events(step: Step) -> frozenset[str]:
     """The events that can end a run of this step."""
-    return frozenset({step.done_event, FAILED} if can_fail(step) else {step.done_event})
+    # Made once: every arc of a step asks, and there may be a hundred thousand.
+    return (_WITH_FAILURE if can_fail(step) else _WITHOUT_FAILURE)[step.done_event]
 
 
 def can_fail(step: Step) -> bool:
@@ -55,6 +59,8 @@ def can_fail(step: Step) -> bool:
         return True
     if step.admit is not None and step.admit.may_fail:
         return True
+    if not (step.writes or step.args):  # nearly always, and cheaper to ask than what follows
+        return False
     return any(_reads(write.value) for write in step.writes) or any(map(_reads, step.args.values()))
 
 
