@@ -6,30 +6,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from noetl.dsl.document.playbook import (
-    Admission,
-    AdmitRule,
-    Arc,
-    Break,
-    Continue,
-    Executor,
-    Fail,
-    Join,
-    Jump,
-    KeychainEntry,
-    Loop,
-    Metadata,
-    Playbook,
-    Policy,
-    Position,
-    RetryTask,
-    Router,
-    Rule,
-    Step,
-    Task,
-    Then,
-    Write,
-)
+from noetl.dsl.document import playbook as document_parts
+from noetl.dsl.document.playbook import Playbook, Position
 from noetl.dsl.document.problem import Problem
 from noetl.expr.expression import Expression
 from noetl.expr.template import Constant, ListTemplate, MappingTemplate
@@ -40,31 +18,8 @@ PLAYBOOK_FORMAT = 1
 
 PARTS: dict[str, type[Struct]] = {
     part.__name__: part
-    for part in (
-        Admission,
-        AdmitRule,
-        Arc,
-        Break,
-        Continue,
-        Executor,
-        Fail,
-        Join,
-        Jump,
-        KeychainEntry,
-        ListTemplate,
-        Loop,
-        MappingTemplate,
-        Metadata,
-        Policy,
-        Problem,
-        RetryTask,
-        Router,
-        Rule,
-        Step,
-        Task,
-        Then,
-        Write,
-    )
+    for part in (*vars(document_parts).values(), ListTemplate, MappingTemplate, Problem)
+    if isinstance(part, type) and issubclass(part, Struct) and part is not Struct
 }
 
 
