@@ -1,6 +1,5 @@
 """How an execution ended: one JSON document for programs, a few paragraphs for people."""
 
-import builtins
 import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -203,34 +202,33 @@ class ExecutionReport(Struct, frozen=True):
             return []
         reports = self._reports()
         retry = self.follow_up.executions_command("retry", self.state.execution_id)
-        if not reports[-1]._needs_repair():
+        kind = reports[-1]._failure_kind()
+        if kind not in _REPAIRABLE:
             return [(retry, "goes on from what failed")]
         # A child that stands in its parent's playbook is repaired there.
         broken = next(report for report in reversed(reports) if not report._is_inline)
         file = broken._repaired_file()
         repair = self.follow_up.executions_command("retry", broken.state.execution_id, "--playbook", file)
         if broken is self:
-            return [(repair, "goes on from what failed, with the playbook repaired")]
+            commands = [(repair, "goes on from what failed, with the playbook repaired")]
+            if kind == "python":  # the code may be right, and what it met was not: a missing file, a service
+                commands.append((retry, "goes on with the same one, once the cause is gone"))
+            return commands
         return [(repair, "goes on in the child, with its playbook repaired"), (retry, "then goes on here")]
 
     @property
     def _is_inline(self) -> bool:
         return self.source is not None and self.source.name == INLINE
 
-    def _needs_repair(self) -> bool:
-        """Whether the same would fail again as long as the playbook says the same."""
+    def _failure_kind(self) -> str:
+        """Of a loop, that of its iteration; empty if nothing failed, or what did may pass by itself."""
         error = first_failure(self.state)
-        if error is None:
-            return False
-        kind = error.kind
-        if kind == "iteration_failed" and isinstance(cause := error.details.get("cause"), dict):
-            kind = cause.get("kind", kind)
-        attempt = self._failed_attempt(error)
-        helpers = attempt.processed.outcome.helpers if attempt and attempt.processed else {}
-        # What the system refuses, such as a file that is missing, is repaired outside of the playbook.
-        raised = getattr(builtins, str(helpers.get("py", {}).get("exception_type")), None)
-        of_system = isinstance(raised, type) and issubclass(raised, OSError)
-        return kind in _REPAIRABLE and not error.retryable and not of_system
+        if error is None or error.retryable:
+            return ""
+        cause = error.details.get("cause")
+        if error.kind == "iteration_failed" and isinstance(cause, dict):
+            return str(cause.get("kind", error.kind))
+        return error.kind
 
     def _repaired_file(self) -> str:
         """Where its playbook was read, as somebody here would name it."""
