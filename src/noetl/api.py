@@ -15,7 +15,7 @@ from msgspec import structs
 from noetl.dsl.document.problem import Problem
 from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.catalog.playbooks import Playbooks
-from noetl.engine.catalog.request_keys import unread_keys
+from noetl.engine.catalog.preflight import unread_keys
 from noetl.engine.service import Watch
 from noetl.engine.summary import Execution, execution_of
 from noetl.engine.task_log import LogLine, TaskLog, WatchedLog

@@ -7,12 +7,11 @@ from types import TracebackType
 from noetl.credentials.providers import Providers
 from noetl.credentials.resolver import CredentialResolver
 from noetl.engine.catalog.playbooks import Playbooks
-from noetl.engine.clock import now
 from noetl.engine.engine import Engine
 from noetl.engine.execution import TaskLogWriter
 from noetl.engine.scheduler import SLOTS
 from noetl.engine.service import Watch
-from noetl.engine.timers import Timers
+from noetl.engine.timers import Timers, now
 from noetl.loader import installed_kinds
 from noetl.ports.credentials import CredentialStore
 from noetl.ports.results import ResultStore

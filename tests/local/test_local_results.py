@@ -9,8 +9,13 @@ from typing import Any, TypeVar
 import pytest
 
 from noetl.engine.catalog.preflight import CannotRun
-from noetl.engine.history.expiry import DroppedBodies
-from noetl.engine.history.retention import delete_ended, delete_execution, drop_expired, ended_before
+from noetl.engine.history.retention import (
+    DroppedBodies,
+    delete_ended,
+    delete_execution,
+    drop_expired,
+    ended_before,
+)
 from noetl.events.bodies import RunSuspended, TaskStarted
 from noetl.local import Local
 from noetl.model.reference import StoredReference, is_reference

@@ -10,7 +10,7 @@ from noetl.kernel.state.execution_state import ExecutionState
 from noetl.local import Local
 from noetl.model.secret import SecretOrigin
 from noetl.stores.sqlite.store import SqliteStore
-from noetl.worker.keychain.secret_memory import SecretMemory
+from noetl.worker.keychain.keychain_views import SecretMemory
 from tests.local.local_engine import Bench, source
 from tests.secrets.keychain_runs import LENGTH, error_of, run, start
 

@@ -24,23 +24,23 @@ S = "noetl.stores.sqlite."
 
 MUTATIONS = [
     Mutation(
-        "the fence is not checked", K + "net.reports:decide_report", "run.fence != command.fence", "False"
+        "the fence is not checked", K + "net.operations:decide_report", "run.fence != command.fence", "False"
     ),
     Mutation(
         "a report is applied twice",
-        K + "net.reports:decide_report",
+        K + "net.operations:decide_report",
         "if command.report_no + len(command.bodies) <= run.reported:\n        return []\n    if command.report_no != run.reported:",
         "if command.report_no > run.reported:",
     ),
     Mutation(
         "a report with a gap before it is taken",
-        K + "net.reports:decide_report",
+        K + "net.operations:decide_report",
         "command.report_no != run.reported",
         "command.report_no < run.reported",
     ),
     Mutation(
         "a pause that comes too late stays",
-        K + "net.reports:decide_report",
+        K + "net.operations:decide_report",
         "if not state.paused",
         "if False",
     ),
@@ -249,13 +249,13 @@ MUTATIONS = [
     ),
     Mutation(
         "timers stay in the store",
-        S + "effect_rows:insert_effects",
+        S + "queries:insert_effects",
         'insert_rows(connection, "clear_timers", timers_to_clear)',
         "pass",
     ),
     Mutation(
         "messages are not kept",
-        S + "effect_rows:insert_effects",
+        S + "queries:insert_effects",
         'insert_rows(connection, "set_messages", messages_to_set)',
         "pass",
     ),

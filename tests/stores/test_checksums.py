@@ -12,7 +12,7 @@ import pytest
 from noetl.ports.store import NO_EFFECTS, Append, Row, Snapshot, Store, StoreDamaged, StoreError
 from noetl.stores.checksums import StoredRow, row_faults
 from noetl.stores.sqlite import queries
-from noetl.stores.sqlite.migration import migrate_schema
+from noetl.stores.sqlite.connection import migrate_schema
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.store.store_fixtures import begin_execution, commit_accepted
 

@@ -13,7 +13,7 @@ from noetl.events.bodies import ExecutionForked
 from noetl.events.event_kind import kind_of_body
 from noetl.ports.store import StoreUnusable
 from noetl.stores.sqlite import queries
-from noetl.stores.sqlite.migration import APPLICATION_ID, create_schema, migrate_schema
+from noetl.stores.sqlite.connection import APPLICATION_ID, create_schema, migrate_schema
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.store.store_fixtures import begin_execution
 

@@ -20,8 +20,8 @@ from noetl.stores.results.file_backend import FileResults
 from noetl.stores.results.memory_backend import MemoryResults
 from noetl.stores.results.result_reader import ResultReader, read_result
 from noetl.stores.sqlite.batch import NO_KNOWN_VERSIONS
-from noetl.stores.sqlite.effect_rows import ROWS_PER_STATEMENT, insert_values
-from noetl.stores.sqlite.migration import create_schema
+from noetl.stores.sqlite.connection import create_schema
+from noetl.stores.sqlite.queries import ROWS_PER_STATEMENT, insert_values
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.store.store_fixtures import new_append
 

@@ -8,9 +8,7 @@ import apsw
 import pytest
 
 from noetl.ports.store import Committed, Effects, StoreBusy, StoreError, StoreFull, StoreUnusable
-from noetl.stores.sqlite.connection import SCHEMA_VERSION
-from noetl.stores.sqlite.error_translation import ErrorTranslation
-from noetl.stores.sqlite.migration import APPLICATION_ID
+from noetl.stores.sqlite.connection import APPLICATION_ID, SCHEMA_VERSION, ErrorTranslation
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.stores.sqlite.writer import Inline
 from noetl.testing.store.store_fixtures import begin_execution, effects_in_row, new_append

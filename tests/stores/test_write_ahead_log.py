@@ -6,7 +6,7 @@ from pathlib import Path
 
 from noetl.ports.store import Effects
 from noetl.stores.sqlite.store import SqliteStore
-from noetl.stores.sqlite.write_ahead_log import CHECKPOINT_PAGES, ROOM
+from noetl.stores.sqlite.writer import CHECKPOINT_PAGES, LOG_ROOM
 from noetl.testing.store.store_fixtures import begin_execution, commit_accepted, effects_in_row, new_append
 
 NOTHING = Effects()
@@ -30,7 +30,7 @@ def test_commits_find_room_in_the_log(tmp_path: Path) -> None:
 
     sizes = asyncio.run(use())
     # each commit writes at least two pages: without room in advance there would be as many sizes as commits
-    assert len(sizes) <= 2 + 200 * 4 * PAGE // ROOM
+    assert len(sizes) <= 2 + 200 * 4 * PAGE // LOG_ROOM
     assert max(sizes) >= 200 * 2 * PAGE
 
 

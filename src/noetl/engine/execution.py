@@ -8,8 +8,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from noetl.dsl.document.playbook import Playbook
-from noetl.engine.clock import now
 from noetl.engine.effects import EFFECT_BODIES, effects_of
+from noetl.engine.timers import now
 from noetl.events.bodies import EventBody, ParentTask, TokenClaimed
 from noetl.events.codec import FORMAT
 from noetl.events.event import Event

@@ -1,14 +1,18 @@
-"""What is to happen at a time: one heap, one handle of the loop for the earliest."""
+"""Time as events know it, and what is to happen at one: one heap, one handle of the loop for the earliest."""
 
 import asyncio
 import heapq
+import time
 from collections.abc import Callable
 from itertools import count
 from typing import TypeAlias
 
-from noetl.engine.clock import now
-
 Action: TypeAlias = Callable[[], None]
+
+
+def now() -> int:
+    """Microseconds since 1970, UTC."""
+    return time.time_ns() // 1_000
 
 
 class Timers:

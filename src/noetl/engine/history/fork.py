@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from noetl.dsl.document.playbook import Playbook
 from noetl.engine.catalog.playbooks import PlaybookDocument
-from noetl.engine.clock import now
 from noetl.engine.effects import effects_of_row
 from noetl.engine.execution import ExecutionOrigin, ExecutionResources, LiveExecution
 from noetl.engine.history.lookup import PAGE, decode_rows
+from noetl.engine.timers import now
 from noetl.events.bodies import Patch
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.net.commands import Fork

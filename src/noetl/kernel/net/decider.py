@@ -1,21 +1,27 @@
-"""The door to the kernel: `decide` answers a command, `decide_next` what the state itself demands."""
+"""The door to the kernel: `decide` answers a command, `decide_next` what the state itself demands.
+
+An event that is too large whatever leaves it ends what it is about, with kind `limit`.
+"""
 
 from typing import assert_never
 
 from msgspec import structs
 
 from noetl.events.bodies import (
+    CancelRequested,
     EventBody,
     LoopDone,
     LoopIterationCompleted,
     RunResumed,
     RunSuspended,
     StepDone,
+    StepFailed,
     StepScheduled,
     TokenDiscarded,
 )
 from noetl.events.codec import encode
 from noetl.events.event import Event
+from noetl.events.event_kind import kind_of_body
 from noetl.kernel.errors import Refused
 from noetl.kernel.net import operations
 from noetl.kernel.net.admission import decide_admission
@@ -35,13 +41,12 @@ from noetl.kernel.net.commands import (
     Signal,
     TimerFired,
 )
-from noetl.kernel.net.event_limit import end_oversized, oversize, oversize_error
 from noetl.kernel.net.execution_request import decide_request
+from noetl.kernel.net.operations import REPORTABLE, REPORTED_INSIDE, RUN_ENDS, decide_report
 from noetl.kernel.net.quiescence import decide_join, decide_quiescence
-from noetl.kernel.net.reports import REPORTED_INSIDE, RUN_ENDS, decide_report
 from noetl.kernel.net.routing import decide_routing, seal_run_end
 from noetl.kernel.pipeline.interpreter import cancel_run
-from noetl.kernel.plan import StepPlan
+from noetl.kernel.plan import Plan, StepPlan
 from noetl.kernel.references.event_fit import EVENT_MAX_BYTES
 from noetl.kernel.references.externalize import externalize
 from noetl.kernel.references.loop_chunks import add_chunk, add_manifest
@@ -50,6 +55,8 @@ from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.fold import evolve
 from noetl.kernel.state.run_fold import RunEnd
 from noetl.kernel.state.run_state import RunState
+from noetl.model.outcome import ErrorInfo
+from noetl.model.reference import encode_value
 
 MAX_EVENTS_AT_ONCE = 10_000
 """Events after which `handle` leaves the rest for another append."""
@@ -265,3 +272,32 @@ def _store_chunk(
         return body, data
     state.blobs.extend(blobs)
     return chunked, encode(chunked)
+
+
+def oversize(plan: Plan, body: EventBody, execution_id: str) -> int:
+    """The bytes that a body takes without all that can leave it, if they are too many; else 0."""
+    if len(encode(body)) <= EVENT_MAX_BYTES:
+        return 0
+    size = len(encode(externalize(plan, None, body, execution_id)[0]))
+    return size if size > EVENT_MAX_BYTES else 0
+
+
+def oversize_error(body: EventBody, size: int) -> ErrorInfo:
+    """What is wrong, and with which part of it."""
+    sizes = {name: len(encode_value(getattr(body, name))) for name in body.__struct_fields__}
+    largest = max(sizes, key=lambda name: sizes[name])
+    message = (
+        f"{kind_of_body(body).name} takes {size:,} bytes without its large values, and an event has "
+        f"{EVENT_MAX_BYTES:,} at most: `{largest}` has too many parts; put them into one mapping or list, "
+        "which is stored by itself"
+    )
+    return ErrorInfo(kind="limit", message=message)
+
+
+def end_oversized(state: ExecutionState, body: EventBody, size: int) -> EventBody:
+    """What is recorded in its place: the run that a worker speaks of fails, or else the execution."""
+    error = oversize_error(body, size)
+    run = state.runs.get(getattr(body, "run", ""))
+    if type(body) in REPORTABLE and run is not None and run.phase == "claimed":
+        return StepFailed(run=run.id, error=error, source="server")
+    return CancelRequested(reason="limit", error=error)

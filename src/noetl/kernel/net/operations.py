@@ -1,4 +1,6 @@
-"""What people and time ask of an execution (semantics §10)."""
+"""What people, workers and time ask of an execution (semantics §10)."""
+
+from typing import get_args
 
 from msgspec import structs
 
@@ -13,12 +15,13 @@ from noetl.events.bodies import (
     LeaseExpired,
     Patch,
     RunResumed,
+    RunSuspended,
     SignalReceived,
     StepFailed,
     TokenClaimed,
     TokenDiscarded,
 )
-from noetl.kernel.errors import Refused
+from noetl.kernel.errors import NotOwner, Refused
 from noetl.kernel.net.admission import fail_at_admission
 from noetl.kernel.net.commands import (
     Cancel,
@@ -28,6 +31,7 @@ from noetl.kernel.net.commands import (
     LeaseLost,
     PatchCtx,
     Pause,
+    Report,
     Resume,
     Retry,
     Signal,
@@ -37,10 +41,16 @@ from noetl.kernel.net.execution_request import merge_mappings
 from noetl.kernel.pipeline.interpreter import cancel_run
 from noetl.kernel.scopes import CTX_BYTES, inline_stand_in
 from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.run_fold import RUN_FOLDS, RunEnd
 from noetl.kernel.state.run_state import RunState
 from noetl.kernel.state.variables import size_growth
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import escape
+
+RUN_ENDS: frozenset[type] = frozenset(get_args(RunEnd))
+REPORTED_INSIDE = frozenset(RUN_FOLDS) - {RunResumed}
+"""What a worker reports of a run that goes on. That it is resumed is for the server to say."""
+REPORTABLE = REPORTED_INSIDE | RUN_ENDS
 
 
 def require_active(state: ExecutionState) -> None:
@@ -209,3 +219,32 @@ def _execution_timeout(state: ExecutionState, now: int) -> list[EventBody]:
         return []
     error = ErrorInfo(kind="timeout", message="the execution took too long")
     return [CancelRequested(reason="timeout", error=error)]
+
+
+def decide_report(state: ExecutionState, command: Report) -> list[EventBody]:
+    """The report's events, or none if they are recorded already. Only the last may end the run.
+
+    A run that is paused too late is resumed at once.
+    """
+    run = state.runs.get(command.run)
+    if run is None or run.phase != "claimed" or run.fence != command.fence:
+        raise NotOwner(f"{command.run} is not owned under fence {command.fence}")
+    if command.report_no + len(command.bodies) <= run.reported:
+        return []
+    if command.report_no != run.reported:
+        raise Refused(f"report {command.report_no} of {run.id} came before report {run.reported}")
+    last = command.bodies[-1]
+    for body in command.bodies:
+        kind = type(body)
+        if kind not in REPORTED_INSIDE and not (body is last and kind in RUN_ENDS):
+            raise Refused(f"a worker does not report {kind.__name__} here")
+        if body.run != run.id:  # type: ignore[union-attr]  # all of these have it
+            raise Refused(f"{kind.__name__} is not about {run.id}")
+    bodies: list[EventBody] = list(command.bodies)
+    match bodies[-1]:
+        case RunSuspended(reason="pause") if not state.paused:
+            # The execution went on before this came, and nobody would wake the run.
+            bodies.append(RunResumed(run=run.id, reason="resume"))
+        case _:
+            pass
+    return bodies

@@ -21,10 +21,9 @@ from noetl.events.event import Event
 from noetl.events.event_kind import kind_of_body
 from noetl.kernel.errors import NotOwner, Refused, WrongSequence
 from noetl.kernel.net.commands import TimerFired
-from noetl.kernel.net.decider import MAX_EVENTS_AT_ONCE, decide, decide_next
-from noetl.kernel.net.event_limit import end_oversized, oversize
+from noetl.kernel.net.decider import MAX_EVENTS_AT_ONCE, decide, decide_next, end_oversized, oversize
 from noetl.kernel.net.execution_request import DECIDER
-from noetl.kernel.net.reports import REPORTABLE
+from noetl.kernel.net.operations import REPORTABLE
 from noetl.kernel.net.routing import seal_run_end
 from noetl.kernel.pipeline.policy import SECOND
 from noetl.kernel.plan import Plan

@@ -24,7 +24,8 @@ from noetl.ports.store import (
     merge_effects,
 )
 from noetl.stores.checksums import checksum_of_append
-from noetl.stores.sqlite.effect_rows import (
+from noetl.stores.sqlite.queries import (
+    WRITE,
     fact_columns,
     full_fact_columns,
     insert_effects,
@@ -32,7 +33,6 @@ from noetl.stores.sqlite.effect_rows import (
     insert_values,
     json_text,
 )
-from noetl.stores.sqlite.queries import WRITE
 
 
 def validate_append(append: Append) -> None:

@@ -1,26 +1,127 @@
-"""Opening a database file as a store: to write it, or where it may only be read."""
+"""Connections to a store file: what SQLite's failures mean, the schema and its older versions, opening."""
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from types import TracebackType
 from urllib.parse import quote
 
 import apsw
 
-from noetl.ports.store import StoreBusy, StoreUnusable
+from noetl.ports.store import StoreBusy, StoreError, StoreFull, StoreUnusable
 from noetl.stores.private_files import open_private_file, restrict_file
 from noetl.stores.sqlite import queries
-from noetl.stores.sqlite.error_translation import ErrorTranslation
-from noetl.stores.sqlite.migration import APPLICATION_ID, create_schema, migrate_schema
 
+APPLICATION_ID = 0x4E6F4554
+"""`NoET`: tells a store from the databases of other programs."""
 MEMORY = ":memory:"
 SCHEMA_VERSION = len(queries.migration_scripts())
 """The version that stores have when they are open."""
 OPEN_TIMEOUT_MS = 10_000
 """How long opening waits for others who create or migrate the same file."""
 _COPY = "copy it, with the files beside it, to where you may write, and look there"
+
+
+class ErrorTranslation:
+    """Raises StoreError, naming the file, where SQLite fails inside.
+
+    A class, not a generator with `contextmanager`, which costs more: every read and commit enters it.
+    """
+
+    __slots__ = ("_filename",)
+
+    def __init__(self, filename: str) -> None:
+        self._filename = filename
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, apsw.Error):
+            raise _store_error(self._filename, error) from error
+
+
+def _store_error(filename: str, error: apsw.Error) -> StoreError:
+    match error:
+        case apsw.BusyError() | apsw.LockedError():
+            return StoreBusy(f"{filename} is locked by another process", "try again when it is done")
+        case apsw.FullError():
+            return _store_full(filename)
+        # The memory that processes share is a file: no room for it means a full disk.
+        case apsw.IOError() if vars(error).get("extendedresult") == apsw.SQLITE_IOERR_SHMSIZE:
+            return _store_full(filename)
+        case apsw.IOError():
+            return StoreError(f"{filename}: {error}", "see whether the disk is in order, and has room left")
+        case apsw.NotADBError():
+            return StoreUnusable(
+                f"{filename} is not a store: it is no SQLite database", "choose another file"
+            )
+        case apsw.ReadOnlyError() | apsw.PermissionsError():
+            return StoreUnusable(
+                f"{filename} cannot be written", "check the rights of the file and its folder"
+            )
+        case apsw.CantOpenError():
+            hint = "its folder must exist, you must be allowed to write there, and have files left to open"
+            return StoreUnusable(f"{filename} cannot be opened", hint)
+        case apsw.CorruptError():
+            return StoreUnusable(f"{filename} is damaged: {error}", "restore it from a copy")
+        case _:
+            return StoreError(f"{filename}: {error}")
+
+
+def _store_full(filename: str) -> StoreFull:
+    return StoreFull(f"{filename}: no room left on the disk", "free some space")
+
+
+def create_schema(connection: apsw.Connection) -> None:
+    """Makes a store of an empty database. What an interrupted call left behind does not disturb.
+
+    Raises StoreUnusable where readers and a writer cannot share a file.
+    """
+    connection.execute("PRAGMA page_size = 8192; PRAGMA auto_vacuum = INCREMENTAL")
+    if connection.pragma("journal_mode", "WAL") not in ("wal", "memory"):
+        hint = "choose a folder on a local disk"
+        raise StoreUnusable(f"{connection.filename}: the file system cannot share a store", hint)
+    _run_script(connection, queries.schema_script(), len(queries.migration_scripts()))
+
+
+def migrate_schema(connection: apsw.Connection, version: int, scripts: Sequence[str]) -> None:
+    """Runs the scripts after the first `version`. Each is one transaction: one that fails changes nothing."""
+    for number, script in enumerate(scripts[version:], version + 1):
+        _run_script(connection, script, number)
+
+
+def _run_script(connection: apsw.Connection, script: str, version: int) -> None:
+    with Transaction(connection):
+        connection.execute(script)
+        connection.pragma("application_id", APPLICATION_ID)
+        connection.pragma("user_version", version)
+
+
+class Transaction:
+    """Commits what is written inside, or takes all of it back when something is raised."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                self._connection.execute("COMMIT")
+        finally:
+            # A COMMIT that fails may leave the transaction open or not; some errors have ended it before.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
 
 
 def open_writer(filename: str) -> apsw.Connection:

@@ -1,15 +1,33 @@
-"""The SQL of this store, by name. It stands in `sql/*.sql` and nowhere else."""
+"""The SQL of this store, by name, and how facts, timers and messages become rows.
+
+It stands in `sql/*.sql` and nowhere else.
+"""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
+
+import apsw
+import msgspec
+
+from noetl.ports.store import FACTS, Effects
 
 _FOLDER = files("noetl.stores.sqlite") / "sql"
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _VALUES = re.compile(r"VALUES (\([?, ]+\))")
 _OPTION = re.compile(r"^.* -- if (\w+)\n", re.MULTILINE)
+ROWS_PER_STATEMENT = 512
+"""More gains nothing. A power of two, as every number of rows that a statement is prepared for."""
+_EMPTY_FACTS: dict[str, object] = {
+    "started_at": 0,
+    "labels": "{}",
+    "priority": 0,
+    "next_wake": 0,
+    "ended_at": 0,
+    "expires_at": 0,
+}
 
 
 def _load(file: str) -> Mapping[str, str]:
@@ -48,3 +66,67 @@ def migration_scripts() -> list[str]:
     """The scripts that lead from one version of the schema to the next; the first makes version 1."""
     scripts = (part for part in (_FOLDER / "migrations").iterdir() if part.name.endswith(".sql"))
     return [script.read_text("utf-8") for script in sorted(scripts, key=lambda script: script.name)]
+
+
+def json_text(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def fact_columns(effects: Effects) -> list[object]:
+    """The facts as columns, None where one stays as it is."""
+    values = [getattr(effects, name) for name in FACTS]
+    if effects.labels is not None:
+        values[FACTS.index("labels")] = json_text(dict(sorted(effects.labels.items())))
+    return values
+
+
+def full_fact_columns(effects: Effects) -> list[Any]:
+    """The facts as columns, "none" where one is not given."""
+    columns = zip(FACTS, fact_columns(effects), strict=True)
+    return [_EMPTY_FACTS.get(name, "") if value is None else value for name, value in columns]
+
+
+def insert_rows(connection: apsw.Connection, name: str, rows: Sequence[Sequence[Any]]) -> None:
+    """Runs a query with `VALUES` for these rows; not at all for none."""
+    if rows:
+        insert_values(connection, name, [value for row in rows for value in row], len(rows[0]))
+
+
+def insert_values(connection: apsw.Connection, name: str, values: list[Any], width: int) -> None:
+    """The same for the values of all rows, one row after the other.
+
+    Every other number of rows is a statement to prepare, which costs more than to run it. So there are ten of
+    them, and what is left of one is filled up with rows of NULL, which the queries leave out. The slow path
+    that it must equal is one statement for each row.
+    """
+    for start in range(0, len(values), ROWS_PER_STATEMENT * width):
+        chunk = values[start : start + ROWS_PER_STATEMENT * width]
+        rows = len(chunk) // width
+        padded = 1 << (rows - 1).bit_length()
+        chunk += [None] * ((padded - rows) * width)
+        connection.execute(repeat_values(WRITE[name], padded), chunk)
+
+
+def insert_effects(connection: apsw.Connection, effects: Sequence[tuple[int, Effects]]) -> None:
+    """Sets and clears the timers and messages of executions, given by number."""
+    if not effects:
+        return
+    timers_to_set: list[tuple[object, ...]] = []
+    timers_to_clear: list[tuple[object, ...]] = []
+    messages_to_set: list[tuple[object, ...]] = []
+    messages_to_clear: list[tuple[object, ...]] = []
+    for x, effect in effects:
+        for key, time in effect.timers.items():
+            if time is None:
+                timers_to_clear.append((x, key))
+            else:
+                timers_to_set.append((x, key, time))
+        for key, body in effect.outbox.items():
+            if body is None:
+                messages_to_clear.append((x, key))
+            else:
+                messages_to_set.append((x, key, body))
+    insert_rows(connection, "clear_timers", timers_to_clear)
+    insert_rows(connection, "set_timers", timers_to_set)
+    insert_rows(connection, "clear_messages", messages_to_clear)
+    insert_rows(connection, "set_messages", messages_to_set)

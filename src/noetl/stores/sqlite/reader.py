@@ -21,8 +21,7 @@ from noetl.ports.store import (
     Timer,
 )
 from noetl.stores.checksums import StoredRow, checksum_of_document, checksum_of_snapshot, row_faults
-from noetl.stores.sqlite.effect_rows import json_text
-from noetl.stores.sqlite.queries import READ, choose_lines, line_conditions
+from noetl.stores.sqlite.queries import READ, choose_lines, json_text, line_conditions
 
 DAMAGED_HINT = "restore the store from a copy; `noetl store check` says what else is wrong"
 _NEWEST = (1 << 63) - 1

@@ -30,13 +30,13 @@ from noetl.stores.sqlite import consistency, reader, write_jobs
 from noetl.stores.sqlite.batch import validate_append
 from noetl.stores.sqlite.connection import (
     MEMORY,
+    ErrorTranslation,
     ReadOnlyConnection,
     may_write_file,
     open_reader,
     open_writer,
 )
-from noetl.stores.sqlite.effect_rows import json_text
-from noetl.stores.sqlite.error_translation import ErrorTranslation
+from noetl.stores.sqlite.queries import json_text
 from noetl.stores.sqlite.writer import Inline, SqliteWriter
 
 P = ParamSpec("P")

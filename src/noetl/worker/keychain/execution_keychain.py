@@ -47,9 +47,9 @@ from noetl.worker.keychain.keychain_views import (
     FetchFailures,
     MaskedValues,
     RevealedValues,
+    SecretMemory,
     SecretValues,
 )
-from noetl.worker.keychain.secret_memory import SecretMemory
 
 LARGEST = 65_536
 """Bytes of a value with secrets in it, as JSON, that is held in memory where it cannot be made again."""

@@ -1,16 +1,56 @@
-"""What expressions and the kernel see of a keychain: mappings that look when they are asked."""
+"""What expressions and the kernel see of a keychain, and what tasks gave: mappings that look when asked."""
 
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
+
+from msgspec import structs
 
 from noetl.credentials.credential import Credential, secrets_of
 from noetl.credentials.field_path import mark_fields, replace_at_field_path
 from noetl.kernel.references.resolve import Unfetched
-from noetl.model.reference import escape
+from noetl.model.reference import encode_value, escape
 from noetl.model.secret import SECRET_KEY_PREFIX, SecretOrigin, lost_part, origin_of_key, secret_text_marker
 
+MEMORY_ROOM = 64 << 20
+"""Bytes, as JSON, of what is known at a time; the oldest go first."""
 MEMORY_OF_FAILURE = 2.0
 """Seconds in which what could not be had is not asked for again: long enough to fail a task for it."""
+
+
+class SecretMemory(Mapping[str, Any]):
+    """Secrets that tasks gave, by key: known in this process and nowhere else.
+
+    One for all executions: children get what their parents know.
+    """
+
+    def __init__(self, room: int = MEMORY_ROOM) -> None:
+        self._values: dict[SecretOrigin, tuple[Any, int]] = {}
+        self._left = room
+
+    def keep(self, value: Any, origin: SecretOrigin) -> SecretOrigin:
+        """Under a number that no other process will ever use for something else."""
+        origin = structs.replace(origin, path=(), number=secrets.randbits(48))
+        size = len(encode_value(value))
+        self._values[origin] = value, size
+        self._left -= size
+        while self._left < 0 and len(self._values) > 1:
+            _, freed = self._values.pop(next(iter(self._values)))
+            self._left += freed
+        return origin
+
+    def __getitem__(self, key: str) -> Any:
+        origin = origin_of_key(key)
+        value, _ = self._values[structs.replace(origin, path=())]
+        for step in origin.path:
+            value = value[step]
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return (origin.key for origin in self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
 
 
 class FetchFailures(Mapping[str, str]):

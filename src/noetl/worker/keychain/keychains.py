@@ -5,7 +5,7 @@ from noetl.dsl.document.playbook import Playbook
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.ledger import Ledger
 from noetl.worker.keychain.execution_keychain import Keychain
-from noetl.worker.keychain.secret_memory import SecretMemory
+from noetl.worker.keychain.keychain_views import SecretMemory
 
 KNOWN = 1_000
 """Playbooks of which it is remembered whether they have to do with secrets."""

@@ -162,7 +162,7 @@ def _print_plan(request: "StartRequest", configuration: Configuration) -> int:
     from noetl.cli.command.run.dry_run import plan_json, plan_text
     from noetl.cli.problem_text import problems_json, problems_text
     from noetl.cli.timestamps import now_micros
-    from noetl.engine.catalog.request_keys import unread_keys
+    from noetl.engine.catalog.preflight import unread_keys
     from noetl.loader import examine, installed_kinds
 
     source = request.source

@@ -7,7 +7,7 @@ from noetl.cli.console import plain_paint
 from noetl.cli.problem_text import problems_text
 from noetl.dsl.document.problem import Problem
 from noetl.engine.catalog.playbooks import PlaybookDocument
-from noetl.engine.catalog.request_keys import unread_keys
+from noetl.engine.catalog.preflight import unread_keys
 
 
 class LoadWarnings:
