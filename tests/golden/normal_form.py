@@ -6,8 +6,8 @@ from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
 from noetl.kernel.plan import Plan, StepPlan
+from noetl.kernel.state.agenda import OrderedSet
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.kernel.state.ordered_set import OrderedSet
 from noetl.kernel.state.run_state import ExecutionInputs
 from noetl.kernel.state.variables import Variables
 

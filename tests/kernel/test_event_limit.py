@@ -14,8 +14,7 @@ from noetl.events.event_kind import kind_of_body
 from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import PatchCtx, Signal
 from noetl.kernel.plan import Plan
-from noetl.kernel.references.event_fit import EVENT_MAX_BYTES
-from noetl.kernel.references.externalize import externalize
+from noetl.kernel.references.externalize import EVENT_MAX_BYTES, externalize
 from noetl.kernel.state.invariants import violations
 from noetl.kernel.verify.verification import verify
 from noetl.model.outcome import ErrorInfo, Outcome

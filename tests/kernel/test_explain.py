@@ -12,11 +12,10 @@ from noetl.events.bodies import RunSuspended, TaskStarted, TokenDiscarded
 from noetl.events.event import Event
 from noetl.kernel.explain.explainer import Explanation, explain
 from noetl.kernel.explain.explanation_parts import ReachingStep, RunExplanation, RunWait
-from noetl.kernel.expression_reads import PathRead
+from noetl.kernel.expression_reads import PathRead, truncate_value
 from noetl.kernel.net.commands import Cancel, Pause, Signal
 from noetl.kernel.pipeline.interpreter import pause_run
 from noetl.kernel.pipeline.policy import SECOND
-from noetl.kernel.truncate import truncate_value
 from tests.golden.golden_files import history
 from tests.golden.golden_scenarios import SCENARIOS
 from tests.kernel.driver import EXECUTION, Driver, error, run

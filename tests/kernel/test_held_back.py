@@ -8,7 +8,7 @@ from noetl.events.bodies import ExecutionRetried, Patch, StepScheduled, TokenDis
 from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Cancel, Fork, PatchCtx, Pause, Retry, Signal, TimerFired
 from noetl.kernel.pipeline.policy import SECOND
-from noetl.kernel.state.held_back import waiting_steps
+from noetl.kernel.state.execution_state import waiting_steps
 from noetl.kernel.state.invariants import violations
 from noetl.kernel.state.replay import dump_state, load_state, replay
 from noetl.kernel.verify.verification import verify

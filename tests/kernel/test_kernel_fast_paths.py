@@ -25,7 +25,7 @@ from noetl.kernel.scopes import playbook_time
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.run_fold import evolve_run
 from noetl.kernel.state.run_state import RunState
-from noetl.kernel.state.watchers import Watchers, unwatch, watch, watching_tokens
+from noetl.kernel.state.variables import Watchers, unwatch, watch, watching_tokens
 from noetl.model.outcome import Outcome, succeeded
 from tests.kernel.driver import EXECUTION, Driver, error
 from tests.kernel.random_playbooks import (

@@ -14,7 +14,7 @@ from noetl.kernel.net.commands import ChildEnded, Signal
 from noetl.kernel.references.externalize import externalize
 from noetl.kernel.references.resolve import resolve_references
 from noetl.kernel.result_rules import INLINE_MAX_BYTES
-from noetl.kernel.state.blobs import Blob
+from noetl.kernel.state.execution_state import Blob
 from noetl.kernel.state.replay import replay
 from noetl.kernel.verify.verification import verify
 from noetl.model.reference import StoredReference, decode_value, escape, is_reference

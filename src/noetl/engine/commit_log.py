@@ -7,7 +7,7 @@ from typing import assert_never
 from noetl.engine.catalog.playbooks import PlaybookDocument
 from noetl.engine.execution import LiveExecution
 from noetl.events.event import Event
-from noetl.kernel.state.blobs import Blob
+from noetl.kernel.state.execution_state import Blob
 from noetl.ports.results import ResultError, ResultStore
 from noetl.ports.store import Append, Committed, Conflict, KeyTaken, Store, StoreError
 from noetl.stores.results.result_reader import ResultReader

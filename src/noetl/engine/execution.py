@@ -18,8 +18,7 @@ from noetl.kernel.net import decider
 from noetl.kernel.net.commands import Command, LeaseLost, Report
 from noetl.kernel.net.decider import decision_due, handle, proceed
 from noetl.kernel.result_rules import ResultRules
-from noetl.kernel.state.blobs import Blob
-from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.execution_state import Blob, ExecutionState
 from noetl.kernel.state.run_state import RunState
 from noetl.ports.results import ResultStore
 from noetl.ports.store import NO_EFFECTS, Append, Row, merge_effects

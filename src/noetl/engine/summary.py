@@ -5,8 +5,7 @@ from typing import Any
 from msgspec import Struct
 
 from noetl.dsl.document.problem import Problem
-from noetl.kernel.state.execution_state import ExecutionState
-from noetl.kernel.state.held_back import waiting_steps
+from noetl.kernel.state.execution_state import ExecutionState, waiting_steps
 from noetl.model.errors import NoetlError
 from noetl.model.outcome import ErrorInfo
 from noetl.model.secret import printable_value

@@ -1,4 +1,4 @@
-"""Which expressions a part of a playbook has, and what the paths that they read hold."""
+"""Which expressions a part of a playbook has, and what the paths that they read hold, as people see it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -9,8 +9,50 @@ from noetl.dsl.document.playbook import Guard
 from noetl.expr.expression import Expression
 from noetl.expr.runtime.scope import ABSENT, Scope
 from noetl.expr.use import Path
-from noetl.kernel.truncate import truncate_value
 from noetl.model.reference import MARKER
+
+_MAX_TEXT = 300
+_MAX_ENTRIES = 20
+_MAX_DEPTH = 5
+_MAX_VALUES = 200
+
+
+def truncate_value(value: Any) -> Any:
+    """The value, or as much of it as fits: what was left out is marked by `…`."""
+    return _Truncation().value(value, _MAX_DEPTH)
+
+
+class _Truncation:
+    """One value. `left` is how many more values in it are shown."""
+
+    def __init__(self) -> None:
+        self.left = _MAX_VALUES
+
+    def value(self, value: Any, depth: int) -> Any:
+        self.left -= 1
+        if isinstance(value, str):
+            return value if len(value) <= _MAX_TEXT else value[:_MAX_TEXT] + "…"
+        if isinstance(value, Mapping):
+            return self.mapping(value, depth)
+        return self.items(value, depth) if isinstance(value, list | tuple) else value
+
+    def mapping(self, value: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        shortened: dict[str, Any] = {}
+        for key, item in value.items():
+            if len(shortened) >= _MAX_ENTRIES or self.left < 1 or depth == 0:
+                shortened["…"] = f"{len(value) - len(shortened)} more"
+                break
+            shortened[str(key)] = self.value(item, depth - 1)
+        return shortened
+
+    def items(self, value: list[Any] | tuple[Any, ...], depth: int) -> list[Any]:
+        shortened: list[Any] = []
+        for item in value:
+            if len(shortened) >= _MAX_ENTRIES or self.left < 1 or depth == 0:
+                shortened.append(f"… {len(value) - len(shortened)} more")
+                break
+            shortened.append(self.value(item, depth - 1))
+        return shortened
 
 
 def expressions_in(value: object) -> Iterator[Expression]:

@@ -17,8 +17,7 @@ from noetl.cli.report.next_commands import command_lines
 from noetl.engine.catalog.playbook_record import INLINE, PlaybookSource
 from noetl.engine.summary import elapsed_micros, execution_of, first_failure
 from noetl.engine.task_log import LogLine
-from noetl.kernel.state.execution_state import ExecutionState
-from noetl.kernel.state.held_back import waiting_steps
+from noetl.kernel.state.execution_state import ExecutionState, waiting_steps
 from noetl.model.outcome import ErrorInfo
 from noetl.model.secret import printable_value
 

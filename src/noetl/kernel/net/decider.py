@@ -47,8 +47,7 @@ from noetl.kernel.net.quiescence import decide_join, decide_quiescence
 from noetl.kernel.net.routing import decide_routing, seal_run_end
 from noetl.kernel.pipeline.interpreter import cancel_run
 from noetl.kernel.plan import Plan, StepPlan
-from noetl.kernel.references.event_fit import EVENT_MAX_BYTES
-from noetl.kernel.references.externalize import externalize
+from noetl.kernel.references.externalize import EVENT_MAX_BYTES, externalize
 from noetl.kernel.references.loop_chunks import add_chunk, add_manifest
 from noetl.kernel.state.agenda import AdmitToken, DeliverSignal, FireJoin, RouteRun
 from noetl.kernel.state.execution_state import ExecutionState

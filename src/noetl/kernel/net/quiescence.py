@@ -12,8 +12,7 @@ from noetl.events.bodies import (
 from noetl.kernel.net.admission import schedule_run
 from noetl.kernel.pipeline.policy import expression_error_info
 from noetl.kernel.scopes import state_scope
-from noetl.kernel.state.execution_state import ExecutionState
-from noetl.kernel.state.held_back import is_held_back, waiting_steps
+from noetl.kernel.state.execution_state import ExecutionState, is_held_back, waiting_steps
 from noetl.model.errors import ExpressionError
 from noetl.model.outcome import ErrorInfo
 

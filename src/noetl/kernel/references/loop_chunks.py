@@ -7,7 +7,7 @@ from msgspec import structs
 from noetl.events.bodies import LoopDone, LoopIterationCompleted
 from noetl.kernel.references.reference_builder import ReferenceBuilder, value_preview
 from noetl.kernel.server_reads import NOTHING
-from noetl.kernel.state.blobs import Blob, PendingBlobs
+from noetl.kernel.state.execution_state import Blob, PendingBlobs
 from noetl.kernel.state.run_state import LoopState, RunState
 from noetl.model.reference import encode_value, is_reference, manifest
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from noetl.kernel.result_rules import INLINE_MAX_BYTES, ResultRules
 from noetl.kernel.server_reads import NOTHING, Need
-from noetl.kernel.state.blobs import Blob, blob_of
+from noetl.kernel.state.execution_state import Blob, blob_of
 from noetl.model.reference import (
     MARKER,
     SECRET_MARKER_BYTES,

@@ -1,27 +1,57 @@
-"""The state of an execution: what its events so far amount to."""
+"""The state of an execution: what its events so far amount to, what is to be stored, what is held back."""
 
+import hashlib
 from collections.abc import Iterator
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
 from noetl.kernel.plan import Plan, StepPlan
-from noetl.kernel.state.agenda import Agenda
-from noetl.kernel.state.blobs import Blob, PendingBlobs
-from noetl.kernel.state.ordered_set import OrderedSet
+from noetl.kernel.result_rules import ResultRules
+from noetl.kernel.state.agenda import Agenda, OrderedSet
 from noetl.kernel.state.run_state import ExecutionInputs, RunState
-from noetl.kernel.state.variables import Variables
-from noetl.kernel.state.watchers import Watchers
+from noetl.kernel.state.variables import Variables, Watchers
 from noetl.model.outcome import ErrorInfo
 
 Status: TypeAlias = Literal["new", "refused", "running", "paused", "completed", "failed", "cancelled"]
-
 STATE_FORMAT = 3
 """Changes whenever a snapshot of another number could be misread."""
-
-
 HOLDING_BACK = 2
 """The first version of the rules by which what failed holds back what a retry of it could still change."""
+StepStatus: TypeAlias = Literal["completed", "failed", "running", "waiting", "not_admitted", "cancelled"]
+
+
+class Blob(NamedTuple):
+    """Bytes to store under a key that ends with their SHA-256, packed as `compression` says."""
+
+    key: str
+    data: bytes
+    compression: str = "none"
+
+
+def blob_of(execution_id: str, data: bytes, rules: ResultRules) -> Blob:
+    key = f"{execution_id}/{hashlib.sha256(data).hexdigest()}"
+    return Blob(f"{rules.store}:{key}" if rules.store else key, data, rules.compression)
+
+
+class PendingBlobs:
+    """What goes with a state and is no part of it: blobs to store, and sizes that save work.
+
+    `blobs` are for the owner of the state to take away and store before the events are committed.
+    `loop_bytes` is how many bytes of results each loop holds; where a loop is missing they are counted anew.
+    """
+
+    __slots__ = ("blobs", "loop_bytes")
+
+    def __init__(self) -> None:
+        self.blobs: list[Blob] = []
+        self.loop_bytes: dict[str, int] = {}
+
+    # States are equal whatever waits to be stored: a replay has nothing to store.
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PendingBlobs)
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
 
 
 class Token(Struct):
@@ -49,9 +79,6 @@ class JoinState(Struct):
     arrivals: list[str] = []
     absorbing: bool = False
     after_failure: bool = False
-
-
-StepStatus: TypeAlias = Literal["completed", "failed", "running", "waiting", "not_admitted", "cancelled"]
 
 
 class StepSummary(Struct):
@@ -251,3 +278,39 @@ class ExecutionState(Struct):
 def new_state(plan: Plan, execution_id: str) -> ExecutionState:
     """An execution to which nothing has happened yet."""
     return ExecutionState(plan, ExecutionInputs(execution_id, {}))
+
+
+def is_held_back(state: ExecutionState, number: int) -> bool:
+    """Whether a retry could still bring a token to this step, where nothing else moves any more.
+
+    A parked token counts wherever it is: what a retried run writes may admit it.
+    """
+    if not state.failing:
+        return False
+    target = state.plan.by_number[number]
+    parked = 0
+    for step, occupancy in state.occupancy.items():
+        parked |= (occupancy.pending > 0) << step
+    return bool(state.failing & target.above or parked & (target.above | target.bit))
+
+
+def waiting_steps(state: ExecutionState) -> list[dict[str, str]]:
+    """The steps where tokens wait for a retry, in the order of the document, and why they do."""
+    if not (state.failing or state.cut_short):
+        return []
+    numbers = sorted({token.step for token in state.tokens.values()})
+    return [
+        {"step": state.plan.by_number[number].name, "reason": _reason(state, number)} for number in numbers
+    ]
+
+
+def _reason(state: ExecutionState, number: int) -> str:
+    target = state.plan.by_number[number]
+    failed = {run.step.number: run.step for run in state.failed_runs.values() if run.unhandled}
+    reaching = [plan for plan in failed.values() if target.above & plan.bit]
+    if not reaching and state.stop_error is not None:
+        return state.stop_error.message
+    names = [f"`{plan.name}`" for plan in sorted(reaching or failed.values(), key=lambda plan: plan.number)]
+    if len(names) == 1:
+        return f"the branch {names[0]} failed"
+    return f"the branches {', '.join(names[:-1])} and {names[-1]} failed"

@@ -12,8 +12,7 @@ from noetl.kernel.state.agenda import AdmitToken, DeliverSignal, RouteRun
 from noetl.kernel.state.execution_state import ExecutionState, ForkPoint, UnhandledFailure
 from noetl.kernel.state.run_fold import RUN_FOLDS, RunEnd
 from noetl.kernel.state.run_state import RunState, reducer_of
-from noetl.kernel.state.variables import Variables
-from noetl.kernel.state.watchers import watching_tokens
+from noetl.kernel.state.variables import Variables, watching_tokens
 from noetl.model.outcome import ErrorInfo
 
 

@@ -16,7 +16,7 @@ from noetl.kernel.state.execution_state import (
     Token,
 )
 from noetl.kernel.state.run_state import RunState
-from noetl.kernel.state.watchers import unwatch, watch, watching_tokens
+from noetl.kernel.state.variables import unwatch, watch, watching_tokens
 from noetl.model.outcome import ErrorInfo
 
 

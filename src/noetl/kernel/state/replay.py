@@ -9,11 +9,9 @@ from msgspec import structs
 from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.plan import Plan, StepPlan
-from noetl.kernel.state.agenda import Agenda, item_named
-from noetl.kernel.state.blobs import PendingBlobs
-from noetl.kernel.state.execution_state import STATE_FORMAT, ExecutionState, new_state
+from noetl.kernel.state.agenda import Agenda, OrderedSet, item_named
+from noetl.kernel.state.execution_state import STATE_FORMAT, ExecutionState, PendingBlobs, new_state
 from noetl.kernel.state.fold import evolve
-from noetl.kernel.state.ordered_set import OrderedSet
 from noetl.kernel.state.run_state import ExecutionInputs, RunState
 from noetl.kernel.state.variables import Variables
 

@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from noetl.dsl.document.playbook import Task
 from noetl.events.bodies import EventSource, Patch
 from noetl.kernel.plan import StepPlan
-from noetl.kernel.state.ordered_set import OrderedSet
+from noetl.kernel.state.agenda import OrderedSet
 from noetl.kernel.state.variables import Variables
 from noetl.model.outcome import ErrorInfo
 

@@ -1,12 +1,18 @@
-"""State that playbooks write: `ctx`, `run`, `iter`."""
+"""State that playbooks write: `ctx`, `run`, `iter`; and which parked tokens a write concerns.
 
-from collections.abc import Mapping
+Those are found by what their rules read, not by asking them all.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from noetl.expr.runtime.marker import write_at_path
+from noetl.kernel.plan import Watch
 from noetl.model.reference import MARKER, encode_value
 
 Path: TypeAlias = tuple[str, ...]
+Watchers = dict[str, dict[str, dict[str, None]]]
+"""Tokens by `space.key` and the key below it; "" stands for everything from there on."""
 
 
 class Variables:
@@ -84,3 +90,36 @@ def variable_at(values: object, path: Path) -> Any:
             return None
         values = values[key]
     return values
+
+
+def watch(watchers: Watchers, token: str, watches: Iterable[Watch]) -> None:
+    for space, key, below in watches:
+        watchers.setdefault(f"{space}.{key}", {}).setdefault(below, {})[token] = None
+
+
+def unwatch(watchers: Watchers, token: str, watches: Iterable[Watch]) -> None:
+    for space, key, below in watches:
+        variable = f"{space}.{key}"
+        levels = watchers.get(variable, {})
+        tokens = levels.get(below, {})
+        tokens.pop(token, None)
+        if not tokens:
+            levels.pop(below, None)
+        if not levels:
+            watchers.pop(variable, None)
+
+
+# The fast path of asking all parked tokens again after every write, which is quadratic where many wait.
+# test_kernel_fast_paths.py holds that it finds all whose rules read what was written.
+def watching_tokens(watchers: Watchers, space: str, path: Path) -> Iterator[str]:
+    """The tokens that watch this path, something above it, or something below it."""
+    for variable in (f"{space}.", f"{space}.{path[0]}"):
+        levels = watchers.get(variable)
+        if not levels:
+            continue
+        if len(path) == 1:
+            for tokens in levels.values():
+                yield from tokens
+        else:
+            yield from levels.get("", ())
+            yield from levels.get(path[1], ())

@@ -30,20 +30,28 @@ from noetl.kernel.plan import Plan
 from noetl.kernel.references.externalize import externalize
 from noetl.kernel.references.loop_chunks import add_manifest, force_chunk
 from noetl.kernel.references.resolve import Unfetched
-from noetl.kernel.state.blobs import PendingBlobs
-from noetl.kernel.state.execution_state import ExecutionState, new_state
+from noetl.kernel.state.execution_state import ExecutionState, PendingBlobs, new_state
 from noetl.kernel.state.fold import evolve
 from noetl.kernel.state.run_fold import RunEnd
 from noetl.kernel.state.run_state import RunState
-from noetl.kernel.verify.comparison import BodyGap, bodies_differ, body_gaps, explained_by_clock, same_body
 from noetl.kernel.verify.difference import (
+    BodyGap,
     Difference,
+    bodies_differ,
+    body_gaps,
     difference_in_gap,
     difference_of_event,
+    explained_by_clock,
     first_difference,
+    same_body,
 )
-from noetl.kernel.verify.inferred_commands import TAKEN_AS_RECORDED, infer_commands
-from noetl.kernel.verify.worker_reports import derive_report, frame_of_event, rests_on_secrets
+from noetl.kernel.verify.inferred_commands import (
+    TAKEN_AS_RECORDED,
+    derive_report,
+    frame_of_event,
+    infer_commands,
+    rests_on_secrets,
+)
 
 CLOCKS_DIFFER = 300 * SECOND
 """How far the clock of a worker may be from that of the server."""

@@ -25,9 +25,8 @@ from noetl.kernel.net.commands import Command, LeaseLost, Report, Retry
 from noetl.kernel.pipeline.interpreter import MOST_LOSSES
 from noetl.kernel.pipeline.moves import RunTask
 from noetl.kernel.plan import Plan
-from noetl.kernel.state.execution_state import ExecutionState, new_state
+from noetl.kernel.state.execution_state import ExecutionState, new_state, waiting_steps
 from noetl.kernel.state.fold import evolve
-from noetl.kernel.state.held_back import waiting_steps
 from noetl.kernel.state.invariants import sequence_gaps, violations
 from noetl.kernel.state.replay import dump_state, load_state, replay
 from noetl.kernel.state.run_state import RunState
