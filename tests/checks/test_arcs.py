@@ -3,7 +3,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from noetl.dsl.document import guard_verdicts
+from noetl.dsl.checks.flow import guard_verdicts
 from noetl.expr.analysis.partial_evaluation import Facts, verdicts
 from noetl.expr.expression import Expression
 from noetl.loader import examine

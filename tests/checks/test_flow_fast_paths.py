@@ -7,20 +7,19 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noetl.dsl.checks.flow.name_bits import NameBits
-from noetl.dsl.checks.flow.name_reads import NameRead, name_reads
-from noetl.dsl.checks.flow.name_sources import NameSources
-from noetl.dsl.checks.flow.name_state import _bits_of_earlier_writes, is_set
-from noetl.dsl.checks.flow.overlap import _transpose, overlapping_steps, token_net
-from noetl.dsl.checks.flow.path_sets import Path, PathBits, PathSet
+from noetl.dsl.checks.concurrent_writes import _transpose, overlapping_steps, token_net
+from noetl.dsl.checks.flow.guard_verdicts import step_routes
+from noetl.dsl.checks.flow.name_reads import NameBits, NameRead, name_reads
+from noetl.dsl.checks.flow.name_sources import NameSources, PathBits, PathSet
 from noetl.dsl.checks.flow.pipeline_flow import NameEncoder, PipelineFlow, pipeline_flow, solve_pipeline
 from noetl.dsl.checks.flow.playbook_flow import PlaybookFlow, playbook_flow
-from noetl.dsl.checks.flow.step_routes import step_routes
+from noetl.dsl.checks.unset_names import _bits_of_earlier_writes, is_set
 from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Guard, Playbook, Step, Write
 from noetl.dsl.document.source import Mapping, compose
 from noetl.dsl.reader.playbook_reader import read_playbook
 from noetl.expr.expression import Expression
+from noetl.expr.use import Path
 from noetl.loader import installed_kinds
 from tests.checks.flow_playbooks import HEADER
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from noetl.dsl.checks.flow.overlap import overlapping_steps, token_net
+from noetl.dsl.checks.concurrent_writes import overlapping_steps, token_net
 from noetl.loader import load
 from tests.checks.flow_playbooks import HEADER, findings
 

@@ -1,6 +1,6 @@
 import pytest
 
-from noetl.dsl.document.guard_verdicts import (
+from noetl.dsl.checks.flow.guard_verdicts import (
     can_fail,
     certain_events,
     matches_on,

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.dsl.dialects.draft.outcome_status import status_edits
-from noetl.dsl.dialects.template_edits import KeyPath, edit_text, name_edits
+from noetl.dsl.dialects.draft.draft_tasks import status_edits
+from noetl.dsl.dialects.expression_text import edit_text, name_edits
 from noetl.expr.expression import parse
 from noetl.expr.runtime.scope import EvaluationSite
-from noetl.expr.use import Use
+from noetl.expr.use import Path, Use
 
 
-def to_run(path: KeyPath, _use: Use) -> tuple[int, str] | None:
+def to_run(path: Path, _use: Use) -> tuple[int, str] | None:
     return {("vars",): (1, "run"), ("vars", "x"): (2, "iter.y")}.get(path[:2]) or (
         (1, "run") if path[0] == "vars" else None
     )

@@ -2,18 +2,22 @@
 
 from collections.abc import Callable
 
-from noetl.dsl.checks.arcs import check_arcs
 from noetl.dsl.checks.concurrent_writes import check_concurrent_writes
-from noetl.dsl.checks.joins import check_any_on_cycles, check_joins
+from noetl.dsl.checks.flow.guard_verdicts import forget_verdicts
 from noetl.dsl.checks.known_shapes import check_known_shapes
 from noetl.dsl.checks.namespaces import check_namespaces
 from noetl.dsl.checks.pipeline_checks import check_jumps, check_parallel_writes, check_unmatched_errors
-from noetl.dsl.checks.reachability import check_exits, check_reachability
+from noetl.dsl.checks.soundness import (
+    check_any_on_cycles,
+    check_arcs,
+    check_exits,
+    check_joins,
+    check_reachability,
+)
 from noetl.dsl.checks.swallowed_failures import check_swallowed_failures
 from noetl.dsl.checks.tool_inputs import check_credentials, check_pasted_sql, check_secrets
 from noetl.dsl.checks.unset_names import check_step_names, check_unset_names
 from noetl.dsl.document.context import DocumentContext
-from noetl.dsl.document.guard_verdicts import forget_verdicts
 from noetl.dsl.document.playbook import Playbook
 
 Check = Callable[[Playbook, DocumentContext], None]

@@ -7,9 +7,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
+from noetl.dsl.checks.flow.guard_verdicts import DONE, ERROR, FAILED, LOOP_DONE, OK
 from noetl.dsl.checks.flow.name_reads import uses_beside_item
 from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, ExpressionRole
-from noetl.dsl.document.guard_verdicts import DONE, ERROR, FAILED, LOOP_DONE, OK
 from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.shape_check import did_you_mean

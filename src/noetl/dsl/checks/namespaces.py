@@ -3,7 +3,7 @@
 from functools import cached_property
 
 from noetl.dsl.checks.flow.name_reads import uses_beside_item
-from noetl.dsl.checks.flow.rule_effects import step_writes
+from noetl.dsl.checks.flow.name_sources import step_writes
 from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, ExpressionRole
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.shape_check import did_you_mean

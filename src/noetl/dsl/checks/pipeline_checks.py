@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from noetl.dsl.checks.flow.rule_effects import possible_statuses, possible_thens, task_writes
+from noetl.dsl.checks.flow.guard_verdicts import ERROR, OK, possible_statuses, possible_thens
+from noetl.dsl.checks.flow.name_sources import task_writes
 from noetl.dsl.document.context import DocumentContext, ExpressionRole, PlaybookPart
-from noetl.dsl.document.guard_verdicts import ERROR, OK
 from noetl.dsl.document.playbook import (
     Break,
     Continue,

@@ -7,12 +7,11 @@ needs nothing of the failed one, so that nothing would stop it. If the arc leads
 
 from collections.abc import Iterator, Mapping
 
-from noetl.dsl.checks.arcs import arc_guards, guard_position
+from noetl.dsl.checks.flow.guard_verdicts import FAILED, holds_on, step_may_fail
 from noetl.dsl.checks.flow.name_reads import uses_beside_item
-from noetl.dsl.checks.flow.rule_effects import run_writes, step_may_fail, step_writes
-from noetl.dsl.checks.reachability import steps_without_end
+from noetl.dsl.checks.flow.name_sources import run_writes, step_writes
+from noetl.dsl.checks.soundness import arc_guards, guard_position, steps_without_end
 from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, ExpressionRole, PlaybookPart
-from noetl.dsl.document.guard_verdicts import FAILED, holds_on
 from noetl.dsl.document.playbook import Arc, Playbook, Step
 from noetl.dsl.document.step_graph import step_graph_of, strong_components
 from noetl.expr.expression import Expression

@@ -1,19 +1,23 @@
-"""What is said of a name that is unset, and what to do about it."""
+"""What is said of a name that is unset, with a shortest way on which it stays so, and what to do about it."""
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from noetl.dsl.checks.flow.name_reads import NameRead, NameScope, is_in_pipeline
 from noetl.dsl.checks.flow.name_sources import NameSources, task_arg_paths
-from noetl.dsl.checks.flow.path_sets import Path
+from noetl.dsl.checks.flow.pipeline_flow import PipelineFlow
 from noetl.dsl.checks.flow.playbook_flow import PlaybookFlow
-from noetl.dsl.checks.flow.witness import quote_route, steps_without, tasks_without
+from noetl.dsl.document.context import ExpressionRole
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.shape_check import did_you_mean
 from noetl.expr.runtime.scope import BUILTIN_ITER_KEYS, NAMESPACES
+from noetl.expr.use import Path
 
 _COMPARED = 200
 """Most names that are compared: each comparison is quadratic in their length."""
+
+_MOST_QUOTED = 6
 
 
 def never_set_message(read: NameRead, playbook: Playbook, sources: NameSources) -> tuple[str, str]:
@@ -48,14 +52,14 @@ def maybe_unset_message(read: NameRead, flow: PlaybookFlow, sources: NameSources
     name = _name_text(read, sources)
     default = f"write `{name} | default(…)`"
     if _is_local(read, flow, sources):
-        route = tasks_without(flow, read)
+        route = _tasks_without(flow, read)
         begins = f"when the pipeline begins with `{route[0]}`" if route else "when the step begins"
         fix = "set it in every task before, or "
     else:
-        route = steps_without(flow, read)
+        route = _steps_without(flow, read)
         begins = f"when the execution begins with `{route[0]}`"
         fix = _fix_on_route(read, flow, sources)
-    when = f"when coming from {quote_route(route)}" if len(route) > 1 else begins
+    when = f"when coming from {_quote_route(route)}" if len(route) > 1 else begins
     return f"`{name}` may be unset {when}", fix + default
 
 
@@ -119,3 +123,66 @@ def _nearest_name_hint(prefix: str, name: str, known: Iterable[str]) -> str:
     candidates = [word for word in dict.fromkeys(known) if word != name and abs(len(word) - len(name)) <= 3]
     hint = did_you_mean(name, candidates[:_COMPARED])
     return hint.replace("`", f"`{prefix}", 1) if hint else ""
+
+
+def _steps_without(flow: PlaybookFlow, read: NameRead) -> list[str]:
+    """The steps from the entry to the one that reads the name, none of which sets it."""
+    bit, lasting = flow.bits.bit_of(read), flow.bits.lasting_bit_of(read)
+    last = flow.number[read.occurrence.part.step]
+    came_from = {flow.entry: flow.entry}
+    waiting = deque([flow.entry] if last != flow.entry else [])
+    while waiting:
+        node = waiting.popleft()
+        for target, arc_flow in flow.outgoing_arcs[node]:
+            if (arc_flow.sets | flow.join_sets[target] | flow.steps[target].begins) & lasting:
+                continue
+            if target == last and not arc_flow.args & bit:
+                return [flow.steps[step].step.name for step in (*_path_to(came_from, node), last)]
+            if target not in came_from:
+                came_from[target] = node
+                waiting.append(target)
+    return [flow.steps[last].step.name]
+
+
+def _tasks_without(flow: PlaybookFlow, read: NameRead) -> list[str]:
+    """The tasks from the first to the one that reads the name, none of which sets it."""
+    part = read.occurrence.part
+    step_flow = flow.steps[flow.number[part.step]]
+    labels = [task.label for task in step_flow.step.tasks]
+    bit = flow.bits.bit_of(read)
+    last = part.task if part.task >= 0 else len(labels)
+    if part.role in (ExpressionRole.ARC_ARGS, ExpressionRole.ARC_WRITE):
+        after_failure = all(choice.arc != part.arc for choice in step_flow.routes.succeeded)
+        last = len(labels) + after_failure
+    return [labels[node] for node in _shortest_path(step_flow.pipeline, bit, last) if node < len(labels)]
+
+
+def _shortest_path(pipeline: PipelineFlow, bit: int, last: int) -> list[int]:
+    came_from = {0: 0}
+    waiting = deque([0])
+    while waiting:
+        node = waiting.popleft()
+        if node == last:
+            return list(_path_to(came_from, node))
+        for target, sets in pipeline.edges[node] if node < len(pipeline.edges) else ():
+            if target not in came_from and not sets & bit:
+                came_from[target] = node
+                waiting.append(target)
+    return [last]
+
+
+def _path_to(came_from: dict[int, int], node: int) -> Iterator[int]:
+    """From the start to the node."""
+    path = [node]
+    while came_from[node] != node:
+        node = came_from[node]
+        path.append(node)
+    return reversed(path)
+
+
+def _quote_route(names: Sequence[str]) -> str:
+    """The way in words; the middle of a long one is left out."""
+    quoted = [f"`{name}`" for name in names]
+    if len(quoted) > _MOST_QUOTED:
+        quoted = [*quoted[:2], "…", *quoted[-3:]]
+    return " → ".join(quoted)

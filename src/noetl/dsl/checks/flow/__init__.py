@@ -1,4 +1,4 @@
-"""Which names are set where they are read, and which writes may meet.
+"""Which names are set where they are read.
 
 A must-analysis over the steps and, inside each step, over its pipeline: a name is set at a place if
 every way there sets it. Three assumptions keep its findings worth reading:

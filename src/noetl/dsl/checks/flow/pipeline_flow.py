@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, assert_never
 
-from noetl.dsl.checks.flow.name_bits import NameBits
-from noetl.dsl.checks.flow.path_sets import Path
-from noetl.dsl.checks.flow.rule_effects import possible_statuses, task_writes
+from noetl.dsl.checks.flow.guard_verdicts import ERROR, OK, matches_on, possible_statuses
+from noetl.dsl.checks.flow.name_reads import NameBits
+from noetl.dsl.checks.flow.name_sources import task_writes
 from noetl.dsl.document.context import ELSE
-from noetl.dsl.document.guard_verdicts import ERROR, OK, matches_on
 from noetl.dsl.document.playbook import (
     Break,
     Continue,
@@ -21,6 +20,7 @@ from noetl.dsl.document.playbook import (
     Write,
 )
 from noetl.expr.runtime.scope import ITERATOR_NAMESPACES
+from noetl.expr.use import Path
 
 NOTHING = 0
 

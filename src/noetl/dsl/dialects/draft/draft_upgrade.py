@@ -4,6 +4,7 @@ import re
 
 from noetl.dsl.dialects.draft.draft_tasks import DraftTasks
 from noetl.dsl.dialects.draft.draft_variables import DraftVariables, is_parallel, run_variable
+from noetl.dsl.dialects.expression_text import edit_node, name_edits
 from noetl.dsl.dialects.nodes import (
     new_entry,
     new_mapping,
@@ -13,7 +14,6 @@ from noetl.dsl.dialects.nodes import (
     without_keys,
     without_nulls,
 )
-from noetl.dsl.dialects.template_edits import edit_node, name_edits
 from noetl.dsl.document.shape_check import ProblemReporter, describe_node
 from noetl.dsl.document.source import Mapping, MappingEntry, Node, Scalar, Sequence, node_of
 

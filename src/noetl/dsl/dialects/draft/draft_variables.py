@@ -7,19 +7,20 @@ iteration: `iter`. What `set_shared` writes is always `run`; in a parallel loop 
 from typing import get_args
 
 from noetl.dsl.dialects.expression_text import (
+    EditFinder,
     as_conjunct,
     as_expression,
     as_operand,
     as_template,
     member_expression,
+    name_edits,
 )
 from noetl.dsl.dialects.nodes import new_text
-from noetl.dsl.dialects.template_edits import EditFinder, KeyPath, name_edits
 from noetl.dsl.document.playbook import Reducer
 from noetl.dsl.document.shape_check import ProblemReporter
 from noetl.dsl.document.source import Mapping, MappingEntry, Node, Scalar, Sequence
 from noetl.expr.runtime.scope import BUILTIN_ITER_KEYS
-from noetl.expr.use import Use
+from noetl.expr.use import Path, Use
 
 _REDUCERS = frozenset(get_args(Reducer))
 
@@ -37,7 +38,7 @@ _SEQUENTIAL_REDUCERS = {
 }
 
 
-def run_variable(path: KeyPath, _use: Use) -> tuple[int, str] | None:
+def run_variable(path: Path, _use: Use) -> tuple[int, str] | None:
     """`vars` where only the step run's own scope can be meant."""
     return (1, "run") if path[0] == "vars" else None
 
@@ -106,7 +107,7 @@ class DraftVariables:
         result = as_template(pattern.format(k=owner, v=as_conjunct(expression), o=operand))
         return [(entry.key, new_text(result, operand_entry))]
 
-    def _resolve(self, path: KeyPath, use: Use) -> tuple[int, str] | None:
+    def _resolve(self, path: Path, use: Use) -> tuple[int, str] | None:
         if path[0] != "vars" or not self.parallel or (len(path) > 1 and path[1] in self._shared_roots):
             return run_variable(path, use)
         if len(path) > 1 and path[1] in self._clashing:

@@ -4,11 +4,18 @@ from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass, field
 from functools import partial
 
-from noetl.dsl.dialects.expression_text import as_expression, as_operand, as_template, member_expression
-from noetl.dsl.dialects.template_edits import EditFinder, KeyPath, edit_node, name_edits
+from noetl.dsl.dialects.expression_text import (
+    EditFinder,
+    as_expression,
+    as_operand,
+    as_template,
+    edit_node,
+    member_expression,
+    name_edits,
+)
 from noetl.dsl.document.source import Node
 from noetl.expr.runtime.scope import NAMESPACES
-from noetl.expr.use import Use
+from noetl.expr.use import Path, Use
 
 # Of the task or the event at hand: never carried into a nested document.
 _CURRENT_ONLY = frozenset({"_attempt", "_idempotency_key", "_prev", "_task", "event", "outcome"})
@@ -33,7 +40,7 @@ class NameBinding:
     parts: dict[str, "NameBinding"] = field(default_factory=dict)
     on_read: Callable[[], None] = _ignore_read
 
-    def resolve(self, path: KeyPath) -> tuple[int, str]:
+    def resolve(self, path: Path) -> tuple[int, str]:
         """How much of the path this stands for, and the expression."""
         count, binding = 1, self
         while count < len(path) and path[count] in binding.parts:
@@ -52,7 +59,7 @@ class V1NameScope:
         self.names = names
         self._outer = outer
 
-    def resolve(self, path: KeyPath, *, optional: bool) -> tuple[int, str] | None:
+    def resolve(self, path: Path, *, optional: bool) -> tuple[int, str] | None:
         """How many keys of the path are replaced, and by what; None where nobody knows the name."""
         binding = self.names.get(path[0])
         if binding is not None:
@@ -68,7 +75,7 @@ class V1NameScope:
         return edit_node(node, name_edits(lambda path, _: self.resolve(path, optional=True)))
 
     def _finder(self) -> EditFinder:
-        def resolve(path: KeyPath, use: Use) -> tuple[int, str] | None:
+        def resolve(path: Path, use: Use) -> tuple[int, str] | None:
             return self.resolve(path, optional=use.optional)
 
         return name_edits(resolve)
@@ -94,7 +101,7 @@ class Closure(V1NameScope):
         self._captures: dict[str, CapturedName] = {}
         self._keys = {*own, *taken}
 
-    def resolve(self, path: KeyPath, *, optional: bool) -> tuple[int, str] | None:
+    def resolve(self, path: Path, *, optional: bool) -> tuple[int, str] | None:
         if path[0] in self.names:
             return self.names[path[0]].resolve(path)
         if path[0] in _CURRENT_ONLY:

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from noetl.dsl.dialects.node_reader import NodeReader
-from noetl.dsl.dialects.nodes import new_mapping, without_nulls
+from noetl.dsl.dialects.nodes import NodeReader, new_mapping, without_nulls
 from noetl.dsl.dialects.v1.v1_workbook import TaskDefinition, V1Workbook
 from noetl.dsl.document.shape_check import did_you_mean
 from noetl.dsl.document.source import Mapping, MappingEntry, Node, Scalar

@@ -4,8 +4,7 @@ import ast
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from noetl.dsl.dialects.node_reader import NodeReader
-from noetl.dsl.dialects.nodes import new_mapping, without_nulls
+from noetl.dsl.dialects.nodes import NodeReader, new_mapping, without_nulls
 from noetl.dsl.document.shape_check import did_you_mean
 from noetl.dsl.document.source import Mapping, Node, Scalar
 from noetl.guest.code import parse_code

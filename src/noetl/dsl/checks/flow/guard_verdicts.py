@@ -1,12 +1,13 @@
-"""On which endings of a step, and on which outcomes of a task, a condition may hold.
+"""On which endings of a step and outcomes of a task a condition may hold, and which rules and arcs so follow.
 
 A condition is evaluated once for each ending, with the ending known and everything else unknown.
 """
 
+from collections.abc import Iterator
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
-from noetl.dsl.document.playbook import Guard, Step
+from noetl.dsl.document.playbook import Fail, Guard, Policy, RetryTask, Step, Task, Then
 from noetl.expr.analysis.partial_evaluation import AbstractValue, Facts, KnownValue, Uncertain, verdicts
 from noetl.expr.expression import Expression
 from noetl.expr.template import Template, template_expressions
@@ -21,6 +22,24 @@ _WITH_FAILURE: Final = {event: frozenset({event, FAILED}) for event in (DONE, LO
 
 OK: Final = "ok"
 ERROR: Final = "error"
+
+
+class ArcChoice(NamedTuple):
+    """An arc by its position. `certain`: if the router comes to it, it is taken."""
+
+    arc: int
+    certain: bool
+
+
+class StepRoutes(NamedTuple):
+    """The arcs that may be taken after a success and after a failure.
+
+    An arc that does not ask how the step ended is taken to follow a success: whoever writes one step
+    after the other means that. A failure that no arc asks for leads nowhere.
+    """
+
+    succeeded: tuple[ArcChoice, ...]
+    failed: tuple[ArcChoice, ...]
 
 
 def possible_events(guard: Guard, step: Step) -> frozenset[str]:
@@ -62,6 +81,63 @@ def can_fail(step: Step) -> bool:
     if not (step.writes or step.args):  # nearly always, and cheaper to ask than what follows
         return False
     return any(_reads(write.value) for write in step.writes) or any(map(_reads, step.args.values()))
+
+
+def possible_thens(policy: Policy, status: str) -> Iterator[Then | None]:
+    """What may follow an outcome of this status; None stands for no rule matching, and comes last."""
+    for rule in policy.rules:
+        verdict = matches_on(rule.when, status)
+        if verdict is not False:
+            yield rule.then
+        if verdict:
+            return
+    yield policy.otherwise
+
+
+def possible_statuses(task: Task) -> tuple[str, ...]:
+    """The statuses its tool can give; `noop` has no errors of its own."""
+    return (OK,) if task.kind == "noop" else (OK, ERROR)
+
+
+def step_may_fail(step: Step) -> bool:
+    """Whether a run may fail in the ordinary way: a tool's error, a rule, a gate that says so."""
+    if step.admit is not None and step.admit.may_fail:
+        return True
+    if step.loop is not None and step.loop.failure == "best_effort":
+        return False
+    return any(_may_fail(task) for task in step.tasks)
+
+
+def _may_fail(task: Task) -> bool:
+    if task.policy is None:
+        return task.kind != "noop"
+    for status in possible_statuses(task):
+        for then in possible_thens(task.policy, status):
+            if then is None:
+                if status == ERROR and task.policy.on_unmatched == "fail":
+                    return True
+            elif isinstance(then.do, Fail | RetryTask):
+                return True
+    return False
+
+
+def step_routes(step: Step) -> StepRoutes:
+    """Which arcs a step may take when it ends."""
+    succeeded: list[ArcChoice] = []
+    failed: list[ArcChoice] = []
+    ends = terminal_events(step)
+    open_events = set(ends)
+    for index, arc in enumerate(step.arcs):
+        arc_verdicts = {event: holds_on(arc.when, event) for event in open_events}
+        on_success = arc_verdicts.get(step.done_event, False)
+        on_failure = arc_verdicts.get(FAILED, False)
+        if on_success is not False:
+            succeeded.append(ArcChoice(index, on_success is True))
+        if on_failure is not False and (on_success is False or arc.handles_failure):
+            failed.append(ArcChoice(index, on_failure is True))
+        if step.is_exclusive:
+            open_events -= {event for event, verdict in arc_verdicts.items() if verdict is True}
+    return StepRoutes(tuple(succeeded), tuple(failed))
 
 
 def forget_verdicts() -> None:
