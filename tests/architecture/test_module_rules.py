@@ -10,7 +10,6 @@ from tests.architecture.source_tree import FOLDERS, ROOT, Module, importers, mod
 SMALL = 60
 """Lines below which a module with one importer belongs into that."""
 SMALL_MODULES = {
-    "noetl.credentials.split_base64": "a subject of its own beside the patterns of the masker",
     "noetl.dsl.document.signals": "keeps what a playbook says of signals out of the command that sends them",
     "noetl.engine.history.verify_history": "keeps the kernel's verification out of the command that asks for it",
     "noetl.expr.analysis.comparisons": "syntax trees stay in `expr`, what the checks make of them does not",

@@ -15,9 +15,8 @@ import pyarrow
 import pytest
 from pyarrow import ipc, parquet
 
-from noetl.credentials import archive_text
-from noetl.credentials.archive_text import CHUNK
-from noetl.credentials.file_masker import holds_secret, is_textual, mask_file
+from noetl.credentials import file_masker
+from noetl.credentials.file_masker import CHUNK, holds_secret, is_textual, mask_file
 from noetl.credentials.masker import Masker
 from noetl.model.secret import SecretOrigin
 from tests.secrets.secret_search import SECRET
@@ -111,7 +110,7 @@ def test_what_is_packed_is_looked_through(pack: Callable[[bytes], bytes], tmp_pa
 def test_what_unpacks_to_very_much_is_looked_at_in_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(archive_text, "MAX_UNPACKED_BYTES", 1_000)
+    monkeypatch.setattr(file_masker, "MAX_UNPACKED_BYTES", 1_000)
     path = tmp_path / "packed"
     for much, expected in ((500, True), (3 * CHUNK, False)):
         path.write_bytes(gzip.compress(b" " * much + b"a secret, a secret"))

@@ -10,8 +10,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from noetl.credentials.masker import Masker
-from noetl.credentials.secret_pattern import TRUNCATION_LENGTH, SecretPattern, cut_pieces
-from noetl.credentials.split_base64 import _RUN, SplitBase64, _continues
+from noetl.credentials.secret_pattern import (
+    _RUN,
+    TRUNCATION_LENGTH,
+    SecretPattern,
+    SplitBase64,
+    _continues,
+    cut_pieces,
+)
 from noetl.model.secret import SecretOrigin
 
 SECRETS = ('T0p/Secr+t "Wört" \\1&?x=%', "plainMarkedSecret42", "tok_" + "AbCdEfGhIjKl0123456789" * 4, "abc")

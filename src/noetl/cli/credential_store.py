@@ -12,8 +12,7 @@ import msgspec
 from noetl.cli.command_failure import CommandFailure
 from noetl.cli.store_access import has_store
 from noetl.cli.timestamps import iso_time
-from noetl.credentials.credential import secrets_of
-from noetl.credentials.field_path import replace_at_field_path
+from noetl.credentials.credential import replace_at_field_path, secrets_of
 from noetl.credentials.masker import MIN_TEXT_LENGTH, Masker
 from noetl.dsl.document.keychain_kinds import CREDENTIAL_SUFFIX, KEYCHAIN_KINDS
 from noetl.dsl.document.shape_check import did_you_mean

@@ -1,15 +1,15 @@
-"""A credential as playbooks see it, and which parts of it are secret."""
+"""A credential as playbooks see it, which parts of it are secret, and values in it by the way to them."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from noetl.credentials.masker import leaves
 from noetl.model.json import Json
-from noetl.model.secret import MASK
+from noetl.model.secret import MASK, SecretOrigin, secret_marker
 
 FieldPath = tuple[str | int, ...]
 
@@ -85,3 +85,47 @@ def _password_in(text: str) -> str:
     if plain is None:
         return re.sub(r"\\(.)", r"\1", quoted[1:-1])
     return unquote(plain.partition("&")[0]) if "://" in text else plain
+
+
+def mark_fields(fields: Mapping[str, Json], origin: SecretOrigin, *, public: bool = False) -> dict[str, Any]:
+    """The fields with what stands for each value; with `public`, only for those that are secret."""
+    secret_paths = {path for path, _ in secrets_of(fields)} if public else None
+    marked: Any = dict(fields)
+    for path, _ in leaves(fields):
+        if path and (secret_paths is None or path in secret_paths):
+            marked = replace_at_field_path(marked, path, secret_marker(structs.replace(origin, path=path)))
+    result: dict[str, Any] = marked
+    return result
+
+
+def credential_field(fields: Mapping[str, Any], path: FieldPath) -> Any:
+    """What a secret of a credential is, or another field of it. Raises KeyError if there is none any more."""
+    secret = dict(secrets_of(fields)).get(path)
+    return value_at_field_path(fields, path) if secret is None else secret
+
+
+def value_at_field_path(value: Any, path: FieldPath) -> Any:
+    """Raises KeyError if there is no such path."""
+    for key in path:
+        try:
+            value = value[key]
+        except (IndexError, TypeError):
+            raise KeyError(key) from None
+    return value
+
+
+def replace_at_field_path(value: Any, path: FieldPath, new: Any) -> Any:
+    """A copy with something else at this path; the same where there is no such path."""
+    if not path:
+        return new
+    if isinstance(value, list):
+        return [
+            replace_at_field_path(item, path[1:], new) if index == path[0] else item
+            for index, item in enumerate(value)
+        ]
+    if isinstance(value, dict):
+        return {
+            key: replace_at_field_path(item, path[1:], new) if key == path[0] else item
+            for key, item in value.items()
+        }
+    return value

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from noetl.credentials.secret_pattern import SecretPattern, cut_pieces, may_be_truncated
-from noetl.credentials.split_base64 import SplitBase64
+from noetl.credentials.secret_pattern import SecretPattern, SplitBase64, cut_pieces, may_be_truncated
 from noetl.model.reference import SecretMarker, StoredReference, encode_value
 from noetl.model.secret import (
     BASE64_FORMS,

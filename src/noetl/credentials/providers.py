@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from noetl.credentials import vault
 from noetl.credentials.credential import DATABASE_SPELLINGS, Credential
 from noetl.model.json import Json
 from noetl.ports.credentials import CredentialError, CredentialStore, CredentialUnknown, StoredCredential
@@ -111,7 +110,9 @@ class Providers:
     async def _vault(self, request: CredentialRequest) -> Credential:
         fields = request.fields
         path = str(fields.get("path") or request.name).strip("/")
-        data = await vault.read_vault_secret(fields, path, self._environment)
+        from noetl.credentials.secret_manager import read_vault_secret  # noqa: PLC0415 - few playbooks need its HTTP client
+
+        data = await read_vault_secret(fields, path, self._environment)
         if (field := fields.get("field")) is None:
             return Credential(request.name, request.kind, data)
         if field not in data:

@@ -1,4 +1,4 @@
-"""Secrets of the secret managers of clouds, over their own web interfaces."""
+"""Secrets of secret managers: of those of clouds, over their own web interfaces, and of HashiCorp Vault."""
 
 import asyncio
 import base64
@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit
 import aiohttp
 import msgspec
 
+from noetl.credentials.credential import mask_password
 from noetl.ports.credentials import CredentialError
 
 TIMEOUT_SECONDS = 15.0
@@ -24,7 +25,7 @@ _GCP = "https://secretmanager.googleapis.com/"
 
 
 async def read_managed_secret(fields: Mapping[str, Any], name: str, environment: Mapping[str, str]) -> str:
-    """The text of a secret. Raises CredentialError."""
+    """The text of a secret of a cloud. Raises CredentialError."""
     match fields.get("provider"):
         case "gcp":
             read = _from_gcp
@@ -158,3 +159,87 @@ def _decode_base64(data: object, subject: str) -> str:
         return base64.b64decode(data if isinstance(data, str) else "?", validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
         raise CredentialError(f"`{subject}` holds no text") from None
+
+
+async def read_vault_secret(
+    fields: Mapping[str, Any], path: str, environment: Mapping[str, str]
+) -> dict[str, Any]:
+    """The data of a secret of the key-value engine, in its second version.
+
+    `VAULT_ADDR`, `VAULT_TOKEN` and `VAULT_NAMESPACE` say what fields do not. Raises CredentialError.
+    """
+    url = fields.get("url") or environment.get("VAULT_ADDR")
+    token = environment.get("VAULT_TOKEN")
+    if not url:
+        raise CredentialError("there is no address of Vault", "give `url`, or set VAULT_ADDR")
+    if not token:
+        raise CredentialError("there is no token for Vault", "set VAULT_TOKEN where the worker runs")
+    try:
+        import hvac  # noqa: F401, PLC0415 - an extra, wanted only by those who use it
+    except ModuleNotFoundError:
+        message = "the client of Vault is not installed"
+        raise CredentialError(message, "pip install 'noetl[vault]'") from None
+    namespace = environment.get("VAULT_NAMESPACE")
+    mount = str(fields.get("mount") or "secret")
+    return await asyncio.to_thread(
+        _read_vault_version, str(url), token, namespace, mount, path, fields.get("version")
+    )
+
+
+def _read_vault_version(  # noqa: PLR0917 - what a request to Vault consists of
+    url: str, token: str, namespace: str | None, mount: str, path: str, version: int | None
+) -> dict[str, Any]:
+    import hvac  # noqa: PLC0415 - an extra, wanted only by those who use it
+    import hvac.exceptions as faults  # noqa: PLC0415 - part of that extra
+    import requests  # noqa: PLC0415 - comes with hvac
+
+    class OneHostSession(requests.Session):
+        def rebuild_auth(self, prepared_request: Any, response: Any) -> None:
+            """Called for every redirect: the token, which is no usual header, would go to any host."""
+            if self.should_strip_auth(response.request.url, prepared_request.url):
+                raise CredentialError(
+                    f"{subject} cannot be read: it redirects to another host, which does not get VAULT_TOKEN",
+                    "set VAULT_ADDR to the address that answers itself",
+                )
+            super().rebuild_auth(prepared_request, response)
+
+    subject = f"`{mount}/{path}` in Vault at {mask_password(url)}"
+    try:
+        # A session of our own, which ends here: hvac would leave its own open.
+        with OneHostSession() as session:
+            client = hvac.Client(
+                url, token=token, namespace=namespace, timeout=TIMEOUT_SECONDS, session=session
+            )
+            response = client.secrets.kv.v2.read_secret_version(
+                path, version=version, mount_point=mount, raise_on_deleted_version=True
+            )
+    except (faults.Forbidden, faults.Unauthorized):
+        raise CredentialError(
+            f"VAULT_TOKEN may not read {subject}", "ask for a policy that allows it"
+        ) from None
+    except faults.InvalidPath:
+        raise CredentialError(f"there is no {subject}", "`path` is without the name of the engine") from None
+    except (
+        faults.VaultDown,
+        faults.InternalServerError,
+        faults.BadGateway,
+        faults.RateLimitExceeded,
+    ) as error:
+        raise CredentialError(
+            f"{subject} cannot be read now: {_vault_message(error)}", retryable=True
+        ) from None
+    except faults.VaultError as error:
+        raise CredentialError(f"{subject} cannot be read: {_vault_message(error)}") from None
+    except requests.RequestException as error:
+        raise CredentialError(
+            f"{subject} cannot be reached: {type(error).__name__}", retryable=True
+        ) from None
+    data = response.get("data", {}).get("data") if isinstance(response, dict) else None
+    if not isinstance(data, dict):
+        raise CredentialError(f"{subject} is no secret of the key-value engine, version 2")
+    return data
+
+
+def _vault_message(error: Exception) -> str:
+    # hvac goes on with the URL, in which a password may stand.
+    return str(error).partition(", on ")[0] or type(error).__name__

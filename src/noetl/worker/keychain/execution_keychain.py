@@ -9,11 +9,12 @@ from typing import Any
 
 from msgspec import structs
 
-from noetl.credentials.credential import Credential, secrets_of
-from noetl.credentials.field_path import (
+from noetl.credentials.credential import (
+    Credential,
     credential_field,
     mark_fields,
     replace_at_field_path,
+    secrets_of,
     value_at_field_path,
 )
 from noetl.credentials.masker import Masker

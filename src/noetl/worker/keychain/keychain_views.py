@@ -6,8 +6,7 @@ from typing import Any, Protocol
 
 from msgspec import structs
 
-from noetl.credentials.credential import Credential, secrets_of
-from noetl.credentials.field_path import mark_fields, replace_at_field_path
+from noetl.credentials.credential import Credential, mark_fields, replace_at_field_path, secrets_of
 from noetl.kernel.references.resolve import Unfetched
 from noetl.model.reference import encode_value, escape
 from noetl.model.secret import SECRET_KEY_PREFIX, SecretOrigin, lost_part, origin_of_key, secret_text_marker

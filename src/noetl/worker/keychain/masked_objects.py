@@ -6,8 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from noetl.credentials.archive_text import CHUNK
-from noetl.credentials.file_masker import holds_secret, is_textual, mask_file
+from noetl.credentials.file_masker import CHUNK, holds_secret, is_textual, mask_file
 from noetl.credentials.masker import Masker
 from noetl.model.json import Json
 from noetl.model.outcome import ToolError
