@@ -1,8 +1,10 @@
 """What holds for all tests."""
 
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,17 @@ pytest_plugins = ["tests.postgres"]
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("repeatable", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("repeatable")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What was not collected is said: `tests/quantum/conftest.py` leaves its tests out without Qiskit."""
+    if find_spec("qiskit") is None:
+        texts = (path.read_text() for path in Path(__file__).parent.glob("quantum/test_*.py"))
+        tests = sum(len(re.findall(r"^(?:async )?def test_", text, re.MULTILINE)) for text in texts)
+        terminalreporter.write_line(
+            f"NOT RUN: {tests} tests of the quantum tool, which need Qiskit (scripts/test --quantum)",
+            yellow=True,
+        )
 
 
 @pytest.fixture

@@ -241,7 +241,6 @@ def lost_lease(text: str) -> Driver:
     loop = driver.claim(run_of(driver, "loop").id)
     driver.move(loop)
     for _ in range(2):
-        driver.move(loop)
         begin(driver, loop)
     driver.submit(LeaseLost(loop.id, loop.fence))
     driver.submit(Claim(loop.id, "w2"))
