@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from noetl.cli.command_failure import CommandFailure
+from noetl.cli.format import iso_time
 from noetl.cli.store_access import has_store
-from noetl.cli.timestamps import iso_time
 from noetl.credentials.credential import secrets_of
 from noetl.credentials.field_path import replace_at_field_path
 from noetl.credentials.masker import MIN_TEXT_LENGTH, Masker

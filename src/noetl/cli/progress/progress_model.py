@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from noetl.cli.format import duration_text, error_text
 from noetl.cli.progress.line import LineKind, ProgressLine
 from noetl.cli.progress.step_progress import (
     ExecutionProgress,
@@ -14,7 +15,6 @@ from noetl.cli.progress.step_progress import (
 )
 from noetl.cli.report.event_line import retried_text
 from noetl.cli.report.follow_up import FollowUp
-from noetl.cli.report.format import duration_text, error_text
 from noetl.events import bodies as of
 from noetl.events.event import Event
 from noetl.events.identifiers import run_id, seq_of_id

@@ -3,8 +3,7 @@
 from typing import TypeAlias, assert_never
 
 from noetl.cli.console import Paint, visible
-from noetl.cli.report.format import first_line
-from noetl.cli.timestamps import local_time
+from noetl.cli.format import first_line, local_time
 from noetl.events import bodies as of
 from noetl.events.bodies import EventBody
 from noetl.events.event import Event

@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Struct
 
 from noetl.cli.console import Paint, plain_paint, visible
+from noetl.cli.format import cut_lines, duration_text, pluralize, yaml_lines
 from noetl.cli.report.failed_attempts import FailedAttempt, FailedAttempts
 from noetl.cli.report.failed_children import FailedChild
 from noetl.cli.report.follow_up import FollowUp
-from noetl.cli.report.format import cut_lines, duration_text, pluralize, yaml_lines
 from noetl.cli.report.log_text import attempt_lines, without_ending
 from noetl.cli.report.next_commands import command_lines
 from noetl.engine.catalog.playbook_record import INLINE, PlaybookSource

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from noetl.cli.execution_owner import ExecutionOwner
 from noetl.cli.report.follow_up import FollowUp
+from noetl.cli.store_access import ExecutionOwner
 from noetl.kernel.state.execution_state import ExecutionState
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from noetl.cli.timestamps import iso_time
+from noetl.cli.format import iso_time
 from noetl.kernel.state.execution_state import ExecutionState, Token
 from noetl.kernel.state.run_state import Frame, RunState
 

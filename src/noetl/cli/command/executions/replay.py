@@ -6,8 +6,8 @@ import click
 
 from noetl.cli import console, options
 from noetl.cli.command_failure import CommandFailure
+from noetl.cli.format import yaml_lines
 from noetl.cli.report.execution_report import execution_json
-from noetl.cli.report.format import yaml_lines
 from noetl.cli.report.state_json import marking_json, run_json, token_json
 from noetl.cli.store_access import with_store
 from noetl.engine.history.read import History, read_history

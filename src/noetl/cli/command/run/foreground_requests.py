@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from noetl.cli.current_user import current_user
+from noetl.cli.options import current_user
 from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.history.lookup import find_execution
 from noetl.local import Local
