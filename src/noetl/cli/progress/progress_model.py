@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from noetl.cli.format import duration_text, error_text
-from noetl.cli.progress.line import LineKind, ProgressLine
 from noetl.cli.progress.step_progress import (
     ExecutionProgress,
+    LineKind,
+    ProgressLine,
     StepProgress,
     iteration_suffix,
     loop_text,

@@ -10,9 +10,8 @@ from rich.text import Text
 
 from noetl.cli.console import visible
 from noetl.cli.format import SECOND, duration_text, now_micros
-from noetl.cli.progress.line import ProgressLine
 from noetl.cli.progress.progress_model import ProgressModel
-from noetl.cli.progress.step_progress import StepProgress
+from noetl.cli.progress.step_progress import ProgressLine, StepProgress
 from noetl.events.event import Event
 from noetl.kernel.state.execution_state import ExecutionState
 
