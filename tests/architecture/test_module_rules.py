@@ -13,7 +13,6 @@ SMALL_MODULES = {
     "noetl.dsl.document.signals": "keeps what a playbook says of signals out of the command that sends them",
     "noetl.engine.history.verify_history": "keeps the kernel's verification out of the command that asks for it",
     "noetl.expr.analysis.comparisons": "syntax trees stay in `expr`, what the checks make of them does not",
-    "noetl.graph.dot": "one module for each format",
     "noetl.testing.simulator.simulation_report": "what a simulation says, apart from the program that prints it",
     "noetl.tools.noop.kind": "a kind is a package",
     "noetl.tools.wait.kind": "a kind is a package",

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from noetl.cli.format import duration_text, yaml_lines
 from noetl.cli.report.execution_report import execution_json
-from noetl.cli.report.format import duration_text, yaml_lines
 from noetl.events.bodies import TaskStarted
 from noetl.events.event import Event
 from noetl.kernel.net.commands import Cancel

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from noetl.dsl.document.playbook import Playbook
 from noetl.graph import FORMATS, ExecutionFacts, GraphError, draw
-from noetl.graph.text_measure import fit_text, text_width, wrap_text
+from noetl.graph.playbook_text import fit_text, text_width, wrap_text
 from tests.graph.playbook_builder import arc, full_playbook, loop, playbook, step, task
 
 SVG = "{http://www.w3.org/2000/svg}"

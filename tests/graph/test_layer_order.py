@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from noetl.graph.layout import BoxLink, BoxSize
 from noetl.graph.layout.layer_order import count_crossings, order_layers
-from noetl.graph.layout.ranks import rank_boxes
-from noetl.graph.layout.strands import Cell, LayeredGraph, Strand, build_layers
+from noetl.graph.layout.layered_graph import Cell, LayeredGraph, Strand, build_layers, rank_boxes
 
 SIDE = 0.4
 """How much further left a line at a box's left side counts."""

@@ -6,8 +6,8 @@ from typing import NoReturn
 
 import click
 
+from noetl.cli.command import LazyGroup
 from noetl.cli.command_failure import CommandFailure, command_failure_of, print_failure
-from noetl.cli.lazy_group import LazyGroup
 
 SECTIONS = {
     "Write": {

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from noetl.cli.command_failure import CommandFailure
+from noetl.cli.format import iso_time
 from noetl.cli.store_access import has_store
-from noetl.cli.timestamps import iso_time
 from noetl.credentials.credential import replace_at_field_path, secrets_of
 from noetl.credentials.masker import MIN_TEXT_LENGTH, Masker
 from noetl.dsl.document.keychain_kinds import CREDENTIAL_SUFFIX, KEYCHAIN_KINDS

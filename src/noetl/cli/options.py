@@ -1,5 +1,6 @@
-"""The options and arguments that several commands share, and what some of them amount to."""
+"""The options and arguments that several commands share, what some of them amount to, and who gives them."""
 
+import getpass
 import os
 import re
 from collections.abc import Callable
@@ -165,6 +166,15 @@ def store_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def read_configuration(*, home: str | None, store: str | None, output: str | None) -> Configuration:
     """What `store_options` and the settings amount to."""
     return read_settings({"home": home, "store": store, "output": output})
+
+
+def current_user() -> str:
+    """The name of the user who asks, as events record it; empty where the system knows none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        # A user id without a name, as in a container: ImportError where there is no `pwd`.
+        return ""
 
 
 class RunOptions(Struct, frozen=True):

@@ -1,18 +1,29 @@
-"""The store that a command looks into, and what it says when it cannot."""
+"""The store that a command looks into, what it says when it cannot, and who runs an execution of it now."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
+
+from msgspec import Struct
 
 from noetl.cli import console
 from noetl.cli.command_failure import CommandFailure
 from noetl.home import home_of, store_url
-from noetl.ports.store import Store
+from noetl.ports.store import ExecutionRecord, Store
 from noetl.settings import Configuration
 from noetl.stores import open_store, open_store_to_read, store_file_of
 from noetl.stores.home_folder import Home
+from noetl.stores.ownership import Owners
 
 T = TypeVar("T")
+
+
+class ExecutionOwner(Struct, frozen=True):
+    """A process, and the execution whose lock it holds: this one, or one that this is a child of."""
+
+    pid: int
+    execution_id: str
 
 
 def with_store(
@@ -52,3 +63,32 @@ def open_home(configuration: Configuration, *, writing: bool) -> tuple[Home, Sto
 def has_store(configuration: Configuration) -> bool:
     """Whether there is a store to look into. Raises StoreUnusable, StoreUrlWrong."""
     return store_file_of(store_url(configuration)) is not None and home_of(configuration).exists
+
+
+async def find_owner(home: Home, store: Store, record: ExecutionRecord) -> ExecutionOwner | None:
+    """None if nobody runs it: it has ended, or was interrupted."""
+    owners = Owners(home.owners)
+    ancestor: ExecutionRecord | None = record
+    while ancestor is not None:
+        if (pid := owners.owner(ancestor.execution_id)) is not None:
+            return ExecutionOwner(pid, ancestor.execution_id)
+        ancestor = await store.execution(ancestor.parent) if ancestor.parent else None
+    return None
+
+
+def call_when_released(home: Home, owner: ExecutionOwner, done: Callable[[], None]) -> None:
+    """Calls `done` in this loop when the owner is gone."""
+    loop = asyncio.get_running_loop()
+
+    def wait() -> None:
+        Owners(home.owners).wait_until_released(owner.execution_id)
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(done)
+
+    # A daemon: whoever stops following does not wait for the owner.
+    threading.Thread(target=wait, name="noetl-owner", daemon=True).start()
+
+
+def status_text(record: ExecutionRecord, owner: ExecutionOwner | None) -> str:
+    """The status for people: what should run and has nobody to run it is interrupted."""
+    return "interrupted" if record.status == "running" and owner is None else record.status

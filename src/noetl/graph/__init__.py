@@ -3,11 +3,9 @@
 from collections.abc import Callable
 
 from noetl.dsl.document.playbook import Playbook
-from noetl.graph.dot import dot_of
-from noetl.graph.errors import GraphError
-from noetl.graph.mermaid import mermaid_of
-from noetl.graph.picture import ExecutionFacts, Picture, picture_of
+from noetl.graph.picture import ExecutionFacts, GraphError, Picture, picture_of
 from noetl.graph.svg import png_of, svg_of
+from noetl.graph.text_formats import dot_of, mermaid_of
 
 __all__ = ["FORMATS", "ExecutionFacts", "GraphError", "draw"]
 

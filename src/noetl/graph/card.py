@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from noetl.graph.layout import BoxSize
 from noetl.graph.picture import Badge, PictureNode, TaskRow
-from noetl.graph.text_measure import fit_text, text_width, wrap_text
+from noetl.graph.playbook_text import fit_text, text_width, wrap_text
 
 TextStyle: TypeAlias = Literal["name", "desc", "note", "badge", "detail", "task", "kind", "mark"]
 FONT_SIZES: dict[TextStyle, float] = {

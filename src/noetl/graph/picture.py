@@ -33,11 +33,16 @@ from noetl.graph.playbook_text import (
     reads_failure,
     split_event_mark,
 )
+from noetl.model.errors import NoetlError
 
 StepRole: TypeAlias = Literal["start", "end", "final"]
 
 EVENT_GLYPHS: dict[EventMark, str] = {"": "", "done": "✓", "failed": "✗"}
 _GLYPHS = {"admit": "◇", "join": "⋎", "loop": "⟳", "retry": "↻", "jump": "↩", "break": "■"}
+
+
+class GraphError(NoetlError):
+    """A picture cannot be drawn here: the format is unknown or a library is missing."""
 
 
 class PolicyMark(Struct, frozen=True):

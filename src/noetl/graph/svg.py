@@ -8,7 +8,6 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from noetl.graph.card import FONT_SIZES, PILL_FONT_SIZE, Card, card_of
-from noetl.graph.errors import GraphError
 from noetl.graph.layout import BoxLink, BoxSize, Layout, Point, Rect, Route, layout
 from noetl.graph.palette import (
     BACKGROUND,
@@ -24,9 +23,8 @@ from noetl.graph.palette import (
     TEXTS,
     tint_of,
 )
-from noetl.graph.picture import Picture, PictureEdge, PictureNode, node_lines
-from noetl.graph.playbook_text import EventMark
-from noetl.graph.text_measure import fit_text, text_width, wrap_text
+from noetl.graph.picture import GraphError, Picture, PictureEdge, PictureNode, node_lines
+from noetl.graph.playbook_text import EventMark, fit_text, text_width, wrap_text
 
 MARGIN = 32.0
 HEADER = 56.0

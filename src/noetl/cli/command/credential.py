@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from noetl.cli import console, options
+from noetl.cli.format import local_time, parse_iso, pluralize, yaml_lines
 from noetl.cli.options import FileName
-from noetl.cli.timestamps import local_time, parse_iso
 
 
 @click.group()
@@ -96,7 +96,6 @@ def list_(**store_flags: str | None) -> None:
 def show(name: str, *, reveal: bool, **store_flags: str | None) -> None:
     """Show a stored credential, its secrets as `***`."""
     from noetl.cli.credential_store import show_credential
-    from noetl.cli.report.format import yaml_lines
 
     configuration = options.read_configuration(**store_flags)
     document: dict[str, Any] = show_credential(configuration, name, reveal=reveal)
@@ -137,7 +136,6 @@ def rotate_key(new_key_file: str | None, **store_flags: str | None) -> None:
     whichever is needed.
     """
     from noetl.cli.credential_store import rotate_credential_key
-    from noetl.cli.report.format import pluralize
 
     configuration = options.read_configuration(**store_flags)
     count, file = rotate_credential_key(configuration, new_key_file)

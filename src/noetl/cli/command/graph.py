@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from noetl.cli import console, input_files, options
+from noetl.cli import console, file_access, options
 from noetl.cli.command_failure import CommandFailure, invalid_playbook
-from noetl.cli.output_files import write_file
+from noetl.cli.file_access import write_file
 from noetl.settings import Configuration, Settings, read_settings
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _read_subject(
 
 def _facts_of(history: "History", playbook: "Playbook") -> "ExecutionFacts":
     """How the steps of an execution stand, what is worth a note about each, and how often arcs were taken."""
-    from noetl.cli.report.format import duration_text, pluralize
+    from noetl.cli.format import duration_text, pluralize
     from noetl.events.bodies import NextEvaluated, StepScheduled, TaskProcessed, TaskStarted
     from noetl.events.identifiers import run_id
     from noetl.graph import ExecutionFacts
@@ -147,7 +147,7 @@ def _same_arcs(
 def _read_playbook(file: str, dialect: str | None, settings: Settings) -> "Playbook":
     from noetl.loader import examine
 
-    name, text = input_files.read_input(file)
+    name, text = file_access.read_input(file)
     examined = examine(text, name, dialect=dialect, allow_kinds=settings.allow_kinds)
     if examined.playbook is None:
         raise invalid_playbook(examined.problems, text)

@@ -7,7 +7,7 @@ from shlex import quote
 import click
 
 from noetl.cli import console, options
-from noetl.cli.output_files import create_file, write_file
+from noetl.cli.file_access import create_file, write_file
 from noetl.settings import read_settings
 
 FIRST = """\

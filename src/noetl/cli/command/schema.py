@@ -3,7 +3,7 @@
 import click
 
 from noetl.cli import console, options
-from noetl.cli.output_files import write_file
+from noetl.cli.file_access import write_file
 from noetl.settings import read_settings
 
 

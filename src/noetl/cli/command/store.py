@@ -6,7 +6,7 @@ import click
 
 from noetl.cli import console, options
 from noetl.cli.command_failure import CommandFailure
-from noetl.cli.report.format import pluralize
+from noetl.cli.format import DAY, now_micros, pluralize
 from noetl.ports.store import Store
 from noetl.settings import Configuration
 from noetl.stores.home_folder import Home
@@ -119,7 +119,6 @@ def prune(*, days: int | None, dry_run: bool, yes: bool, **store_flags: str | No
     terminal; a script is not asked.
     """
     from noetl.cli.command.executions.prune import prune_executions as prune_store
-    from noetl.cli.timestamps import DAY, now_micros
 
     configuration = options.read_configuration(**store_flags)
     before = None if days is None else max(0, now_micros() - days * DAY)

@@ -4,9 +4,9 @@ import json
 
 import click
 
-from noetl.cli import console, input_files, options
+from noetl.cli import console, file_access, options
 from noetl.cli.command_failure import invalid_playbook
-from noetl.cli.output_files import write_file
+from noetl.cli.file_access import write_file
 from noetl.settings import read_settings
 
 
@@ -27,12 +27,12 @@ def upgrade(
     playbook that is canonical already stays as it is.
     """
     settings = read_settings({"output": output, "allow_kinds": allow_kinds}).settings
-    if in_place and file == input_files.STDIN:
+    if in_place and file == file_access.STDIN:
         raise click.UsageError("--in-place needs a file, not standard input")
     from noetl.dsl.document.problem import PlaybookInvalid
     from noetl.loader import upgrade as canonical_yaml
 
-    name, text = input_files.read_input(file)
+    name, text = file_access.read_input(file)
     try:
         upgraded = canonical_yaml(text, name, dialect=dialect, allow_kinds=settings.allow_kinds)
     except PlaybookInvalid as error:

@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import click
 
-from noetl.cli import console, input_files, options
+from noetl.cli import console, file_access, options
 from noetl.cli.command_failure import CommandFailure
+from noetl.cli.format import pluralize
 from noetl.cli.problem_text import UNREADABLE, problems_json, problems_text
-from noetl.cli.report.format import pluralize
 from noetl.dsl.document.problem import Problem
 from noetl.settings import Settings, read_settings
 
@@ -40,7 +40,7 @@ def validate(
     aside) or `-` for standard input. Exits with 2 if there are errors.
     """
     settings = read_settings({"output": output, "allow_kinds": allow_kinds}).settings
-    inputs = input_files.find_files(files)
+    inputs = file_access.find_files(files)
     checked = [
         CheckedFile("", (_unreadable(error.filename, f"cannot be read: {error.strerror}"),))
         for error in inputs.unreadable
@@ -71,9 +71,9 @@ def _check(file: str, dialect: str | None, settings: Settings) -> CheckedFile:
     from noetl.loader import examine
 
     try:
-        name, text = input_files.read_input(file)
+        name, text = file_access.read_input(file)
     except CommandFailure as failure:
-        return CheckedFile("", (_unreadable(input_files.input_name(file), str(failure)),))
+        return CheckedFile("", (_unreadable(file_access.input_name(file), str(failure)),))
     return CheckedFile(text, examine(text, name, dialect=dialect, allow_kinds=settings.allow_kinds).problems)
 
 

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Protocol
 
 from noetl.cli.console import say, visible
+from noetl.cli.format import SECOND
 from noetl.cli.progress.progress_model import ProgressModel
 from noetl.cli.report.follow_up import FollowUp
-from noetl.cli.timestamps import SECOND
 from noetl.events.event import Event
 from noetl.kernel.state.execution_state import ExecutionState
 

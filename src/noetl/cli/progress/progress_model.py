@@ -3,9 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from noetl.cli.progress.line import LineKind, ProgressLine
+from noetl.cli.format import duration_text, error_text
 from noetl.cli.progress.step_progress import (
     ExecutionProgress,
+    LineKind,
+    ProgressLine,
     StepProgress,
     iteration_suffix,
     loop_text,
@@ -14,7 +16,6 @@ from noetl.cli.progress.step_progress import (
 )
 from noetl.cli.report.event_line import retried_text
 from noetl.cli.report.follow_up import FollowUp
-from noetl.cli.report.format import duration_text, error_text
 from noetl.events import bodies as of
 from noetl.events.event import Event
 from noetl.events.identifiers import run_id, seq_of_id

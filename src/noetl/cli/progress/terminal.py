@@ -9,11 +9,9 @@ from rich.live import Live as Region
 from rich.text import Text
 
 from noetl.cli.console import visible
-from noetl.cli.progress.line import ProgressLine
+from noetl.cli.format import SECOND, duration_text, now_micros
 from noetl.cli.progress.progress_model import ProgressModel
-from noetl.cli.progress.step_progress import StepProgress
-from noetl.cli.report.format import duration_text
-from noetl.cli.timestamps import SECOND, now_micros
+from noetl.cli.progress.step_progress import ProgressLine, StepProgress
 from noetl.events.event import Event
 from noetl.kernel.state.execution_state import ExecutionState
 

@@ -1,10 +1,10 @@
-"""An event as one line for people, and the step that it belongs to."""
+"""An event as one line for people, and the step that it belongs to. Likewise, whose line of a log it is."""
 
 from typing import TypeAlias, assert_never
 
 from noetl.cli.console import Paint, visible
-from noetl.cli.report.format import first_line
-from noetl.cli.timestamps import local_time
+from noetl.cli.format import first_line, local_time
+from noetl.engine.task_log import LogLine
 from noetl.events import bodies as of
 from noetl.events.bodies import EventBody
 from noetl.events.event import Event
@@ -145,6 +145,14 @@ def _run_detail(body: _RunEvent) -> str:
             return f"{body.succeeded} succeeded, {body.failed} failed"
         case _:
             assert_never(body)
+
+
+def log_origin(line: LogLine) -> str:
+    """Who wrote it: `step/task`, the iteration of a loop, and which attempt if it is not the first."""
+    origin = "/".join(part for part in (line.step, line.task) if part)
+    if line.iteration is not None:
+        origin += f"[{line.iteration}]"
+    return f"{origin}#{line.attempt}" if line.attempt > 1 else origin
 
 
 def _task_text(body: of.TaskStarted | of.TaskProcessed) -> str:

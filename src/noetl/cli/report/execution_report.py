@@ -1,6 +1,7 @@
-"""How an execution ended: one JSON document for programs, a few paragraphs for people."""
+"""How an execution is or ended: one JSON document for programs, a few paragraphs for people."""
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -8,15 +9,13 @@ import msgspec
 from msgspec import Struct
 
 from noetl.cli.console import Paint, plain_paint, visible
-from noetl.cli.report.failed_attempts import FailedAttempt, FailedAttempts
-from noetl.cli.report.failed_children import FailedChild
-from noetl.cli.report.follow_up import FollowUp
-from noetl.cli.report.format import cut_lines, duration_text, pluralize, yaml_lines
-from noetl.cli.report.log_text import attempt_lines, without_ending
-from noetl.cli.report.next_commands import command_lines
+from noetl.cli.format import cut_lines, duration_text, pluralize, yaml_lines
+from noetl.cli.report.failed_attempts import FailedAttempt, FailedAttempts, FailedChild
+from noetl.cli.report.follow_up import FollowUp, command_lines
 from noetl.engine.catalog.playbook_record import INLINE, PlaybookSource
 from noetl.engine.summary import elapsed_micros, execution_of, first_failure
 from noetl.engine.task_log import LogLine
+from noetl.events.bodies import TaskStarted
 from noetl.kernel.state.execution_state import ExecutionState, waiting_steps
 from noetl.model.outcome import ErrorInfo
 from noetl.model.secret import printable_value
@@ -47,6 +46,16 @@ def execution_json(state: ExecutionState, *, version: str | None = None, last_ts
     """The document that `run` prints. `last_ts` is the time of the last event of one that is not over."""
     document: dict[str, Any] = msgspec.to_builtins(execution_of(state, last=last_ts))
     return {**document, "version": version or document["version"]}
+
+
+def marking_json(state: ExecutionState) -> dict[str, dict[str, int]]:
+    """By step: how many tokens are enqueued, parked, waiting or joined, and how many runs in which phase."""
+    counts: dict[str, Counter[str]] = {}
+    for token in state.tokens.values():
+        counts.setdefault(state.step_of(token).name, Counter())[token.stage] += 1
+    for run in state.runs.values():
+        counts.setdefault(run.step.name, Counter())[run.phase] += 1
+    return {step: dict(places) for step, places in counts.items()}
 
 
 class ExecutionReport(Struct, frozen=True):
@@ -176,9 +185,9 @@ class ExecutionReport(Struct, frozen=True):
 
     def _output_lines(self, locator: "FailureLocator") -> list[str]:
         """What the failed attempt printed, and the traceback it left."""
-        printed = attempt_lines(self.log, locator.attempt.started) if locator.attempt is not None else []
+        printed = _attempt_lines(self.log, locator.attempt.started) if locator.attempt is not None else []
         # A tool's traceback stands in its log, too.
-        printed = without_ending(printed, locator.traceback.splitlines())
+        printed = _without_ending(printed, locator.traceback.splitlines())
         lines = []
         if printed:
             left_out = len(printed) - _MOST_PRINTED
@@ -252,3 +261,16 @@ def _traceback_lines(locator: "FailureLocator") -> list[str]:
 
 def _indented(lines: Iterable[str]) -> list[str]:
     return [f"    {line}" for line in lines]
+
+
+def _attempt_lines(log: Iterable[LogLine], attempt: TaskStarted) -> list[str]:
+    """What this attempt printed."""
+    printed_by = (attempt.run, attempt.task, attempt.iteration, attempt.attempt)
+    return [
+        line.text for line in log if (line.run, line.task, line.iteration or 0, line.attempt) == printed_by
+    ]
+
+
+def _without_ending(lines: list[str], ending: Sequence[str]) -> list[str]:
+    """The lines without those at their end."""
+    return lines[: -len(ending)] if ending and lines[-len(ending) :] == list(ending) else lines

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from noetl.cli.console import visible
-from noetl.cli.report.format import duration_text, first_line, pluralize
-from noetl.cli.timestamps import local_time
+from noetl.cli.format import duration_text, first_line, local_time, pluralize
 from noetl.kernel.explain.explanation_parts import (
     Condition,
     DiscardedToken,

@@ -1,21 +1,36 @@
 """A layered drawing of any directed graph: sizes and links in, coordinates and routes out.
 
 Pure and deterministic. Flow runs downwards; links that close a cycle run up at the left side of
-boxes; tall drawings are set in columns; parts that are not connected stand in rows.
+boxes; tall drawings are set in columns, as a long text is on a newspaper page; parts that are not
+connected stand in rows.
 """
 
 from collections.abc import Sequence
+from itertools import accumulate
+from math import sqrt
 
-from noetl.graph.layout.columns import ASPECT_RATIO, fold_into_columns
+from noetl.graph.layout.alignment import align_cells
 from noetl.graph.layout.geometry import BoxLink, BoxSize, Layout, Point, Rect, Route
 from noetl.graph.layout.layer_order import order_layers
-from noetl.graph.layout.ranks import rank_boxes
+from noetl.graph.layout.layered_graph import Cell, build_layers, rank_boxes
 from noetl.graph.layout.routes import move_layout, route_links
-from noetl.graph.layout.strands import build_layers
 
 __all__ = ["BoxLink", "BoxSize", "Layout", "Point", "Rect", "Route", "layout"]
 
 GAP = 48.0
+"""What lies between two parts."""
+TALL = 1500.0
+"""Below this height nothing is folded."""
+ASPECT_RATIO = 1.4
+"""The width to height that a folded drawing aims at."""
+SHORTEST = 800.0
+"""Columns are not made shorter than this on average."""
+CHANNEL = 44.0
+"""About what lies between two layers."""
+GUTTER = 80.0
+"""About what lies between two columns."""
+TRIES = 3
+"""Folding changes widths, and widths the number of columns: so many rounds come near enough."""
 
 
 def layout(sizes: Sequence[BoxSize], links: Sequence[BoxLink], *, root: int = 0) -> Layout:
@@ -56,7 +71,64 @@ def _layout_part(members: list[int], sizes: Sequence[BoxSize], links: Sequence[B
     ranking = rank_boxes(len(members), part_links, index.get(root, 0))
     graph = build_layers([sizes[box] for box in members], part_links, ranking)
     order_layers(graph, graph.boxes[index.get(root, 0)])
-    return members, numbers, route_links(graph, part_links, fold_into_columns(graph.layers))
+    return members, numbers, route_links(graph, part_links, _fold_into_columns(graph.layers))
+
+
+def _fold_into_columns(layers: list[list[Cell]]) -> list[int]:
+    """Aligns the layers, in as many columns as give the drawing a good shape.
+
+    The answer is the column of each layer, from 0. Each column begins at x = 0.
+    """
+    align_cells(layers)
+    column_of = [0] * len(layers)
+    heights = [max(cell.room for cell in layer) + CHANNEL for layer in layers]
+    total, count = sum(heights), 1
+    for _ in range(TRIES if total > TALL else 0):
+        # How wide a column will be is known only when it is aligned by itself.
+        width = sum(_column_width(column) for column in _split_columns(layers, column_of)) / count + GUTTER
+        better = max(1, min(round(sqrt(ASPECT_RATIO * total / width)), int(total / SHORTEST)))
+        if better == count:
+            break
+        count = better
+        cuts = _column_cuts(layers, heights, count)
+        column_of = [sum(1 for cut in cuts if cut <= number) for number in range(len(layers))]
+        for column in _split_columns(layers, column_of):
+            align_cells(column)
+    return column_of
+
+
+def _split_columns(layers: list[list[Cell]], column_of: list[int]) -> list[list[list[Cell]]]:
+    columns: list[list[list[Cell]]] = [[] for _ in range(column_of[-1] + 1)]
+    for layer, column in zip(layers, column_of, strict=True):
+        columns[column].append(layer)
+    return columns
+
+
+def _column_width(column: list[list[Cell]]) -> float:
+    return max(cell.x + cell.right for layer in column for cell in layer)
+
+
+def _column_cuts(layers: list[list[Cell]], heights: list[float], count: int) -> list[int]:
+    """The first layers of all columns but the first."""
+    share = sum(heights) / count
+    tops = [0.0, *accumulate(heights)]
+    cuts: list[int] = []
+    for column in range(1, count):
+        aim = column * share
+        # A label stays with the step it leaves, so only a layer of boxes begins a column.
+        near = [
+            number
+            for number in range(cuts[-1] + 1 if cuts else 1, len(layers))
+            if abs(tops[number] - aim) < share * 0.3 and any(cell.kind == "box" for cell in layers[number])
+        ]
+        if near:
+            cuts.append(min(near, key=lambda number: (_count_lines(layers[number]), abs(tops[number] - aim))))
+    return cuts
+
+
+def _count_lines(layer: list[Cell]) -> int:
+    """How many separate lines come down to a layer."""
+    return len({strand.net for cell in layer for strand in cell.above})
 
 
 def _pack_parts(parts: list[_Part], boxes: int, links: int) -> Layout:

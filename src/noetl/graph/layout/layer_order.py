@@ -1,6 +1,6 @@
 """The order of cells within their layers, with few crossings."""
 
-from noetl.graph.layout.strands import Cell, LayeredGraph, Strand
+from noetl.graph.layout.layered_graph import Cell, LayeredGraph, Strand
 
 SWEEPS = 16
 PATIENCE = 4

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
+from noetl.graph.layout.channels import ChannelNet, assign_lanes, channel_nets, place_ports, side_offsets
 from noetl.graph.layout.geometry import BoxLink, Layout, Point, Rect, Route
-from noetl.graph.layout.lanes import ChannelNet, assign_lanes, channel_nets
-from noetl.graph.layout.ports import place_ports, side_offsets
-from noetl.graph.layout.strands import LABEL_GAP, LOOP, TRACK, Cell, LayeredGraph, Strand
+from noetl.graph.layout.layered_graph import LABEL_GAP, LOOP, TRACK, Cell, LayeredGraph, Strand
 
 LEAVE = 14.0
 """How far a line runs straight after a layer, at least."""

@@ -2,7 +2,7 @@
 
 import click
 
-from noetl.cli.lazy_group import LazyGroup
+from noetl.cli.command import LazyGroup
 
 VERBS = {
     "Look": {

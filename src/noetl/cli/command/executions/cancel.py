@@ -4,7 +4,7 @@ import click
 
 from noetl.cli import options
 from noetl.cli.command.executions.send_command import send_command
-from noetl.cli.current_user import current_user
+from noetl.cli.options import current_user
 from noetl.kernel.net.commands import Cancel
 
 

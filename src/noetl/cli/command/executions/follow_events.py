@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from noetl.cli.execution_owner import call_when_released, find_owner
+from noetl.cli.store_access import call_when_released, find_owner
 from noetl.engine.history.lookup import read_events
 from noetl.events.bodies import RunSuspended
 from noetl.events.event import Event

@@ -2,9 +2,9 @@
 
 import click
 
-from noetl.cli import console, input_files, options
+from noetl.cli import console, file_access, options
 from noetl.cli.arguments import apply_sets, parse_mapping, read_argument
-from noetl.cli.current_user import current_user
+from noetl.cli.options import current_user
 from noetl.cli.report.follow_up import FollowUp
 
 
@@ -45,7 +45,7 @@ def command(
     request = ForkRequest(
         name=name,
         at=at,
-        source=input_files.read_playbook_source(playbook, dialect),
+        source=file_access.read_playbook_source(playbook, dialect),
         workload=apply_sets({}, sets),
         ctx={} if ctx is None else parse_mapping(read_argument(ctx, "--ctx"), "--ctx"),
         by=current_user(),

@@ -7,10 +7,8 @@ from msgspec.structs import replace
 
 from noetl.cli import console, options
 from noetl.cli.command_failure import CommandFailure
-from noetl.cli.execution_owner import ExecutionOwner, find_owner, status_text
-from noetl.cli.report.format import duration_text
-from noetl.cli.store_access import has_store, with_store
-from noetl.cli.timestamps import iso_time, local_time, now_micros, parse_time
+from noetl.cli.format import duration_text, iso_time, local_time, now_micros, parse_time
+from noetl.cli.store_access import ExecutionOwner, find_owner, has_store, status_text, with_store
 from noetl.ports.store import ENDED_STATUSES, ExecutionPage, ExecutionQuery, ExecutionRecord, Store
 from noetl.stores.home_folder import Home
 

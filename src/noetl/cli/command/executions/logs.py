@@ -10,9 +10,9 @@ import msgspec
 from noetl.cli import console, options
 from noetl.cli.command.executions.family_log import FamilyLine, FamilyLog
 from noetl.cli.command.executions.follow_events import follow_events
-from noetl.cli.report.log_text import log_origin
+from noetl.cli.format import local_time, parse_iso
+from noetl.cli.report.event_line import log_origin
 from noetl.cli.store_access import with_store
-from noetl.cli.timestamps import local_time, parse_iso
 from noetl.engine.history.lookup import find_execution
 from noetl.engine.task_log import TaskLog
 from noetl.ports.store import Store

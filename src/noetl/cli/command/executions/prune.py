@@ -6,9 +6,8 @@ import click
 
 from noetl.cli import console, options
 from noetl.cli.command_failure import CommandFailure
-from noetl.cli.report.format import pluralize
+from noetl.cli.format import DAY, iso_time, local_time, now_micros, parse_time, pluralize
 from noetl.cli.store_access import has_store, with_store
-from noetl.cli.timestamps import DAY, iso_time, local_time, now_micros, parse_time
 from noetl.engine.history.retention import DroppedBodies, delete_execution, drop_expired, ended_before
 from noetl.home import result_store_of
 from noetl.ports.store import ExecutionRecord, Store

@@ -8,7 +8,7 @@ import click
 
 from noetl.cli import console, options
 from noetl.cli.command_failure import CommandFailure
-from noetl.cli.output_files import read_pieces, write_file, write_pieces
+from noetl.cli.file_access import read_pieces, write_file, write_pieces
 from noetl.cli.store_access import with_store
 from noetl.engine.engine import LARGEST_TABLE
 from noetl.engine.history.read import History, read_history

@@ -7,10 +7,9 @@ import click
 from noetl.cli import options
 from noetl.cli.command.executions.send_command import send_command
 from noetl.cli.command_failure import CommandFailure
-from noetl.cli.current_user import current_user
-from noetl.cli.execution_owner import find_owner
+from noetl.cli.options import current_user
 from noetl.cli.report.follow_up import FollowUp
-from noetl.cli.store_access import with_store
+from noetl.cli.store_access import find_owner, with_store
 from noetl.engine.history.lookup import find_execution, require_open
 from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Resume

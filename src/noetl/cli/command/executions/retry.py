@@ -4,9 +4,9 @@ from typing import Literal
 
 import click
 
-from noetl.cli import console, input_files, options
+from noetl.cli import console, file_access, options
 from noetl.cli.command.executions.send_command import control_execution
-from noetl.cli.current_user import current_user
+from noetl.cli.options import current_user
 from noetl.cli.report.event_line import retried_text
 from noetl.engine.remote_control import RemoteControl
 from noetl.events.bodies import ExecutionRetried
@@ -30,7 +30,7 @@ def command(
     from noetl.cli.command.run.foreground import read_runnable
     from noetl.cli.command.run.foreground_requests import RetryRequest
 
-    request = RetryRequest(name, current_user(), input_files.read_playbook_source(playbook, dialect))
+    request = RetryRequest(name, current_user(), file_access.read_playbook_source(playbook, dialect))
     if no_run:
         repaired = read_runnable(request, run_as.configuration)
 

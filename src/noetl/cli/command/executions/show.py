@@ -7,17 +7,12 @@ import msgspec
 from msgspec import Struct
 
 from noetl.cli import console, options
-from noetl.cli.execution_owner import ExecutionOwner, find_owner, status_text
-from noetl.cli.report.execution_report import MOST_LINES, ExecutionReport, execution_json
+from noetl.cli.format import cut_lines, duration_text, iso_time, local_time, now_micros, yaml_lines
+from noetl.cli.report.execution_report import MOST_LINES, ExecutionReport, execution_json, marking_json
 from noetl.cli.report.explanation import cancel_text, discarded_lines, run_lines, section_lines, wait_lines
-from noetl.cli.report.failed_attempts import FailedAttempts
-from noetl.cli.report.failed_children import FailedChild, read_failed_children
-from noetl.cli.report.follow_up import FollowUp
-from noetl.cli.report.format import cut_lines, duration_text, yaml_lines
-from noetl.cli.report.next_commands import command_lines, next_commands
-from noetl.cli.report.state_json import marking_json
-from noetl.cli.store_access import with_store
-from noetl.cli.timestamps import iso_time, local_time, now_micros
+from noetl.cli.report.failed_attempts import FailedAttempts, FailedChild, read_failed_children
+from noetl.cli.report.follow_up import FollowUp, command_lines, next_commands
+from noetl.cli.store_access import ExecutionOwner, find_owner, status_text, with_store
 from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source
 from noetl.engine.history.read import History, read_history
 from noetl.engine.summary import first_failure

@@ -8,7 +8,7 @@ from noetl.cli import options
 from noetl.cli.arguments import parse_value
 from noetl.cli.command.executions.send_command import send_command
 from noetl.cli.command_failure import CommandFailure
-from noetl.cli.current_user import current_user
+from noetl.cli.options import current_user
 from noetl.dsl.document.shape_check import did_you_mean
 from noetl.dsl.document.signals import signal_names
 from noetl.engine.history.read import read_plan

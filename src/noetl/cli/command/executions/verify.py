@@ -4,7 +4,7 @@ import click
 import msgspec
 
 from noetl.cli import console, options
-from noetl.cli.report.format import pluralize, yaml_lines
+from noetl.cli.format import pluralize, yaml_lines
 from noetl.cli.store_access import with_store
 from noetl.engine.history.read import read_history
 from noetl.engine.history.verify_history import verify_history

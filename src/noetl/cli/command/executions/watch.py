@@ -5,8 +5,7 @@ import click
 from noetl.cli import options
 from noetl.cli.command.executions.follow_events import follow_with_children
 from noetl.cli.progress.display import Progress, progress_for
-from noetl.cli.report.failed_attempts import FailedAttempts
-from noetl.cli.report.failed_children import read_failed_children
+from noetl.cli.report.failed_attempts import FailedAttempts, read_failed_children
 from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.store_access import with_store
 from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import Struct
 
-from noetl.cli import console, input_files, options
+from noetl.cli import console, file_access, options
 from noetl.cli.command_failure import invalid_playbook
 from noetl.settings import Configuration, read_settings
 
@@ -121,7 +121,7 @@ def _start_arguments(file: str | None, start: dict[str, Any]) -> StartArguments:
     arguments = StartArguments(file, **start)
     from noetl.cli.arguments import reads_stdin
 
-    if (file == input_files.STDIN) + reads_stdin(arguments.payload) + reads_stdin(arguments.ctx) > 1:
+    if (file == file_access.STDIN) + reads_stdin(arguments.payload) + reads_stdin(arguments.ctx) > 1:
         raise click.UsageError(
             "standard input can be read once: FILE `-`, --payload @- and --ctx @- exclude each other"
         )
@@ -145,8 +145,8 @@ def _start_request(typed: StartArguments) -> "StartRequest":
         for name, text in (("--payload", typed.payload), ("--ctx", typed.ctx))
     )
     workload = arguments.apply_sets(payload, typed.sets)
-    name, text = input_files.read_input(typed.file)
-    file = "" if typed.file == input_files.STDIN else os.path.abspath(typed.file)
+    name, text = file_access.read_input(typed.file)
+    file = "" if typed.file == file_access.STDIN else os.path.abspath(typed.file)
     return StartRequest(
         source=PlaybookSource(text, name, file, typed.dialect),
         workload=workload,
@@ -160,8 +160,8 @@ def _start_request(typed: StartArguments) -> "StartRequest":
 def _print_plan(request: "StartRequest", configuration: Configuration) -> int:
     """Show what would run."""
     from noetl.cli.command.run.dry_run import plan_json, plan_text
+    from noetl.cli.format import now_micros
     from noetl.cli.problem_text import problems_json, problems_text
-    from noetl.cli.timestamps import now_micros
     from noetl.engine.catalog.preflight import unread_keys
     from noetl.loader import examine, installed_kinds
 

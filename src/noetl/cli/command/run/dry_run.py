@@ -5,7 +5,7 @@ from typing import Any
 
 from noetl.cli.command_failure import CommandFailure
 from noetl.cli.console import visible
-from noetl.cli.report.format import yaml_lines
+from noetl.cli.format import yaml_lines
 from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Arc, Loop, Playbook, Step, Task
 from noetl.expr.expression import Expression

@@ -8,8 +8,7 @@ import click
 
 from noetl.cli import console
 from noetl.cli.command.run.foreground import ForegroundEnd, run_in_foreground
-from noetl.cli.command.run.foreground_requests import ExecutionRequest
-from noetl.cli.command.run.load_warnings import LoadWarnings
+from noetl.cli.command.run.foreground_requests import ExecutionRequest, LoadWarnings
 from noetl.cli.options import RunOptions
 from noetl.cli.problem_text import problems_json
 from noetl.cli.progress.display import progress_for

@@ -13,17 +13,20 @@ from msgspec import Struct
 
 from noetl.api import dedicate_process, open_local
 from noetl.cli import console
-from noetl.cli.command.run.foreground_requests import ExecutionRequest, ForkRequest, StartRequest
-from noetl.cli.command.run.load_warnings import LoadWarnings
+from noetl.cli.command.run.foreground_requests import (
+    ExecutionRequest,
+    ForkRequest,
+    LoadWarnings,
+    StartRequest,
+)
 from noetl.cli.command_failure import CommandFailure, invalid_playbook
 from noetl.cli.console import visible
+from noetl.cli.format import DAY, now_micros
 from noetl.cli.options import RunOptions
 from noetl.cli.progress.display import Progress
-from noetl.cli.report.failed_attempts import FailedAttempts
-from noetl.cli.report.failed_children import FailedChild, read_failed_children
+from noetl.cli.report.event_line import log_origin
+from noetl.cli.report.failed_attempts import FailedAttempts, FailedChild, read_failed_children
 from noetl.cli.report.follow_up import FollowUp
-from noetl.cli.report.log_text import log_origin
-from noetl.cli.timestamps import DAY, now_micros
 from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.catalog.playbooks import PlaybookDocument, Playbooks

@@ -1,12 +1,17 @@
-"""What commands that run an execution here ask of the engine."""
+"""What commands that run an execution here ask of the engine, and what they warn about."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from msgspec import Struct
 
-from noetl.cli.current_user import current_user
+from noetl.cli.console import plain_paint
+from noetl.cli.options import current_user
+from noetl.cli.problem_text import problems_text
+from noetl.dsl.document.problem import Problem
 from noetl.engine.catalog.playbook_record import PlaybookSource
+from noetl.engine.catalog.playbooks import PlaybookDocument
+from noetl.engine.catalog.preflight import unread_keys
 from noetl.engine.history.lookup import find_execution
 from noetl.local import Local
 from noetl.ports.store import Store
@@ -92,3 +97,30 @@ class ForkRequest(Struct, frozen=True, kw_only=True):
             by=self.by,
             run=run,
         )
+
+
+class LoadWarnings:
+    """Says about each playbook that is read what `noetl validate` would warn about.
+
+    `problems` are all of the warnings, for JSON.
+    `workload` comes with the request, and is for the playbook that is read first.
+    """
+
+    def __init__(self, say: Callable[[str], None], workload: Mapping[str, Any]) -> None:
+        self._say = say
+        self._workload = workload
+        self._first_path = ""
+        self.problems: list[Problem] = []
+
+    def observe(self, document: PlaybookDocument) -> None:
+        playbook, text = document.playbook, document.source.text
+        # Where a retry repairs a playbook, what it was before is read, too.
+        if playbook.metadata.path == self._first_path:
+            return
+        self._first_path = self._first_path or playbook.metadata.path
+        unread = unread_keys(playbook, text, self._workload)
+        self._workload = {}
+        for problems, lines in ((playbook.warnings, text), (unread, "")):
+            if problems:
+                self.problems += problems
+                self._say(problems_text(problems, lines, paint=plain_paint))

@@ -1,13 +1,72 @@
-"""Values and times, in words for people."""
+"""Times, values and counts: as people give them, and in words for people."""
 
+import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from noetl.cli.command_failure import CommandFailure
 from noetl.cli.console import visible
-from noetl.cli.timestamps import SECOND
 from noetl.model.outcome import ErrorInfo
 from noetl.model.secret import MASK, is_secret, mask_secret
 from noetl.model.yaml_scalars import yaml_block, yaml_scalar
+
+SECOND = 1_000_000
+DAY = 86_400 * SECOND
+"""Times and durations are microseconds, as in events."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_AGE = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)([smhdw])")
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def now_micros() -> int:
+    """Microseconds since 1970, UTC."""
+    return (datetime.now(UTC) - _EPOCH) // _MICROSECOND
+
+
+def parse_time(text: str, option: str) -> int:
+    """The time that is meant: so long ago (`90m`, `2h`, `3d`), or a date or time in ISO 8601.
+
+    A time without a zone is that of this machine. Raises CommandFailure.
+    """
+    word = text.strip()
+    if match := _AGE.fullmatch(word.lower()):
+        return max(0, now_micros() - round(float(match[1]) * _SECONDS[match[2]] * SECOND))
+    try:
+        return max(0, (datetime.fromisoformat(word).astimezone(UTC) - _EPOCH) // _MICROSECOND)
+    except (ValueError, OverflowError, OSError):
+        hint = "so long ago, as in 90m, 2h, 3d or 4w, or a time as in 2025-01-31T08:00"
+        raise CommandFailure("argument", f"{option}: `{text}` is not a time", hint=hint) from None
+
+
+def iso_time(ts: int) -> str:
+    """As envelopes write it: UTC, with microseconds."""
+    return (_EPOCH + timedelta(microseconds=ts)).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def parse_iso(text: str) -> int:
+    """The time that `iso_time` wrote."""
+    return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
+
+
+def local_time(ts: int) -> str:
+    """For people: the time of this machine, to the second."""
+    return (_EPOCH + timedelta(microseconds=ts)).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def duration_text(micros: int) -> str:
+    """`0.12 s`, `4.1 s`, `2 min 5 s`, `3 h 12 min`."""
+    seconds = max(micros, 0) / SECOND
+    if seconds < 9.95:
+        return f"{seconds:.2f} s" if seconds < 0.995 else f"{seconds:.1f} s"
+    rounded = round(seconds)
+    if rounded < 60:
+        return f"{rounded} s"
+    if rounded < 3_600:
+        return f"{rounded // 60} min {rounded % 60} s"
+    return f"{rounded // 3_600:,} h {rounded % 3_600 // 60} min"
 
 
 def yaml_lines(value: Any, indent: str = "") -> Iterator[str]:
@@ -52,19 +111,6 @@ def cut_lines(lines: list[str], most: int, width: int = 200) -> list[str]:
     cut = [line if len(line) <= width else line[: width - 1] + "…" for line in lines[:most]]
     left = len(lines) - len(cut)
     return [*cut, f"… {left:,} more lines"] if left else cut
-
-
-def duration_text(micros: int) -> str:
-    """`0.12 s`, `4.1 s`, `2 min 5 s`, `3 h 12 min`."""
-    seconds = max(micros, 0) / SECOND
-    if seconds < 9.95:
-        return f"{seconds:.2f} s" if seconds < 0.995 else f"{seconds:.1f} s"
-    rounded = round(seconds)
-    if rounded < 60:
-        return f"{rounded} s"
-    if rounded < 3_600:
-        return f"{rounded // 60} min {rounded % 60} s"
-    return f"{rounded // 3_600:,} h {rounded % 3_600 // 60} min"
 
 
 def first_line(message: str, width: int = 200) -> str:
