@@ -1,7 +1,6 @@
 """What people do with the playbooks, in every life of the process that runs them."""
 
 from noetl.events.bodies import (
-    CancelRequested,
     ExecutionPaused,
     ExecutionRetried,
     RunSuspended,
@@ -11,7 +10,7 @@ from noetl.events.bodies import (
 )
 from noetl.kernel.net.commands import Cancel, Pause, Resume, Signal
 from noetl.testing.crash.process_life import Drive, ProcessLife, Scenario
-from tests.crash import child_playbooks, step_playbooks, wait_playbooks
+from tests.crash import child_playbooks, step_playbooks, stored_playbooks, wait_playbooks
 
 GO = Signal("go", {"by": "somebody"})
 
@@ -20,8 +19,7 @@ async def signal_by_letter(life: ProcessLife) -> None:
     """Another process sends the signal, once the run waits for it."""
     execution_id = await life.begin()
     await life.wait_for(execution_id, RunSuspended)
-    if not await life.has_event(execution_id, SignalReceived) and not await life.has_letter(execution_id):
-        await life.send(execution_id, GO)
+    await life.send_once(execution_id, GO)
     await life.wait_for_end(execution_id)
 
 
@@ -58,8 +56,7 @@ async def cancel_the_child_too(life: ProcessLife) -> None:
     await life.wait_for(execution_id, RunSuspended)
     (child,) = await life.children(execution_id)
     await life.wait_for(child.execution_id, RunSuspended)
-    if not await life.has_event(execution_id, CancelRequested) and not await life.has_letter(execution_id):
-        await life.send(execution_id, Cancel())
+    await life.send_once(execution_id, Cancel())
     await life.wait_for_end(execution_id)
 
 
@@ -101,6 +98,7 @@ def full_document(name: str, text: str) -> str:
 def _scenarios() -> dict[str, Scenario]:
     leaf, named = full_document("leaf", child_playbooks.LEAF), full_document("named", child_playbooks.NAMED)
     files = {"leaf.yaml": leaf, "named.yaml": named}
+    echo = {"echo.yaml": full_document("echo", stored_playbooks.ECHO)}
     scenarios = [
         Scenario(name="chain", text=step_playbooks.CHAIN),
         Scenario(name="pages", text=step_playbooks.PAGES),
@@ -134,6 +132,9 @@ def _scenarios() -> dict[str, Scenario]:
         Scenario(name="paused", text=wait_playbooks.PAUSED, drive=pause_in_between),
         Scenario(name="python", text=step_playbooks.PYTHON),
         Scenario(name="contained", text=step_playbooks.CONTAINED),
+        Scenario(name="stored", text=stored_playbooks.STORED),
+        Scenario(name="stored_child", text=stored_playbooks.STORED_CHILD, files=echo),
+        Scenario(name="stored_fork", text=stored_playbooks.STORED, drive=fork_at(TaskProcessed)),
     ]
     return {
         scenario.name: Scenario(
@@ -147,4 +148,5 @@ def _scenarios() -> dict[str, Scenario]:
 
 
 LONG = Scenario(name="long", text=full_document("long", step_playbooks.LONG))
+LARGE = Scenario(name="large", text=full_document("large", stored_playbooks.LARGE))
 SCENARIOS = _scenarios()

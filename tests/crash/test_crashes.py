@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,15 @@ import pytest
 from noetl.engine import scheduler, service
 from noetl.events.bodies import RunSuspended
 from noetl.kernel.pipeline import interpreter
+from noetl.model.reference import encode_value, is_reference
 from noetl.testing.crash import Crashes
 from tests.crash.crash_scenarios import SCENARIOS
+
+
+def hash_of(value: object) -> str:
+    """By which a value that left the log is named."""
+    return sha256(encode_value(value)).hexdigest()
+
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
 
@@ -42,6 +50,9 @@ RESULTS = {
     "paused": "end",
     "python": "python 1 python 2",
     "contained": "end 4",
+    "stored": hash_of(["long " * 20] * 2),
+    "stored_child": hash_of("1 " * 40 + "2 " * 40 + "3 " * 40),
+    "stored_fork": hash_of(["long " * 20] * 2),
 }
 
 
@@ -58,7 +69,8 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_crash_at_any_write_loses_nothing(name: str, folder: Path) -> None:
     crashes = Crashes(SCENARIOS[name], folder)
-    assert crashes.uninterrupted.ends()["root 1"]["result"] == RESULTS[name]
+    result = crashes.uninterrupted.ends()["root 1"]["result"]
+    assert (result["hash"] if is_reference(result) else result) == RESULTS[name]
     assert crashes.at_every_write() > 8
 
 

@@ -29,6 +29,8 @@ POINTS = [
     ("signal_by_letter", 3, "before"),
     ("mended", 6, "after"),
     ("python", 3, "before"),
+    ("stored", 5, "after"),
+    ("stored_child", 8, "before"),
 ]
 
 

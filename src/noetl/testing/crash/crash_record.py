@@ -2,8 +2,9 @@
 
 import asyncio
 import hashlib
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Set
 from typing import Any, NamedTuple
 
 import msgspec
@@ -23,12 +24,15 @@ from noetl.events.identifiers import run_id
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.invariants import violations
 from noetl.kernel.state.replay import replay
+from noetl.ports.results import ResultError
 from noetl.ports.store import ExecutionQuery, ExecutionRecord, InboxMessage, Inconsistency
+from noetl.stores.results.file_backend import FileResults
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.crash.effect_tool import EFFECT_KIND, Effect, read_effects
 from noetl.testing.crash.process_life import SurvivingFiles
 
 _ALL = 100_000
+_NAMED_KEY = re.compile(rb'"key":"([^"/]+/[0-9a-f]{64})')
 
 
 class RecordedExecution(NamedTuple):
@@ -67,14 +71,14 @@ class CrashRecord:
         contents = asyncio.run(_read_store(files))
         self.inconsistencies: list[Inconsistency] = contents.inconsistencies
         self.messages: list[InboxMessage] = contents.messages
+        self.result_faults: list[str] = contents.result_faults
         self.executions: dict[str, RecordedExecution] = contents.executions
         self.effects: list[Effect] = read_effects(files.effects)
 
     def ends(self) -> dict[str, Any]:
         """How each execution ended, without ids and folders, which differ from process to process."""
         return {
-            execution.name: self._without_ids(_end_of(execution.state))
-            for execution in self.executions.values()
+            execution.name: self._without_ids(_end_of(execution)) for execution in self.executions.values()
         }
 
     def effects_done(self) -> Counter[tuple[str, str, int]]:
@@ -114,8 +118,9 @@ class CrashRecord:
         return {result for result in ends if isinstance(result, str)}
 
     def problems(self) -> list[str]:
-        """What must never be: a store that disagrees with its rows, a state that cannot be."""
+        """What must never be: a store that disagrees with its rows, a state that cannot be, half a result."""
         problems = [f"{problem.execution_id}: {problem.message}" for problem in self.inconsistencies]
+        problems += self.result_faults
         for execution in self.executions.values():
             problems += [f"{execution.name}: {text}" for text in violations(execution.state)]
         return problems
@@ -127,7 +132,10 @@ class CrashRecord:
         return msgspec.json.decode(text)
 
 
-def _end_of(state: ExecutionState) -> dict[str, Any]:
+def _end_of(execution: RecordedExecution) -> dict[str, Any]:
+    state = execution.state
+    # What was asked is recorded once, however often it was read: the state would not show a second time.
+    commands = Counter(type(event.body).__name__ for event in execution.events)
     return {
         "status": state.status,
         "result": state.result,
@@ -135,6 +143,7 @@ def _end_of(state: ExecutionState) -> dict[str, Any]:
         "ctx": state.ctx.values,
         "workload": state.inputs.workload,
         "steps": {name: [summary.status, summary.runs] for name, summary in sorted(state.summaries.items())},
+        "commands": {kind: commands[kind] for kind in ("SignalReceived", "CancelRequested")},
         "discarded": sorted([token["step"], token["reason"]] for token in state.discarded),
     }
 
@@ -180,6 +189,7 @@ class _StoreContents(NamedTuple):
     executions: dict[str, RecordedExecution]
     inconsistencies: list[Inconsistency]
     messages: list[InboxMessage]
+    result_faults: list[str]
 
 
 async def _read_store(files: SurvivingFiles) -> _StoreContents:
@@ -189,9 +199,11 @@ async def _read_store(files: SurvivingFiles) -> _StoreContents:
         page = await store.executions(ExecutionQuery(limit=_ALL))
         executions: dict[str, RecordedExecution] = {}
         roots = 0
+        named_keys: set[str] = set()
         for record in sorted(page.executions, key=lambda record: bool(record.parent)):
             rows = await store.read(record.execution_id, limit=_ALL)
             events = decode_rows(record.execution_id, rows)
+            named_keys |= {key.decode() for row in rows for key in _NAMED_KEY.findall(row.body)}
             document = await playbooks.read_stored(store, record.playbook)
             state = replay(document.plan, record.execution_id, events)
             executions[record.execution_id] = RecordedExecution("", state, events)
@@ -203,9 +215,23 @@ async def _read_store(files: SurvivingFiles) -> _StoreContents:
                 name=_origin_name(record, executions, f"root {roots}")
             )
         messages = await store.inbox(list(executions))
-        return _StoreContents(executions, await store.check(effects_of_row), messages)
+        inconsistencies = await store.check(effects_of_row)
+        result_faults = await _result_faults(FileResults(files.home.results), executions, named_keys)
+        return _StoreContents(executions, inconsistencies, messages, result_faults)
     finally:
         await store.close()
+
+
+async def _result_faults(results: FileResults, executions: Iterable[str], named: Set[str]) -> list[str]:
+    """What events name and is not there, and what lies there and is not all that was stored."""
+    faults = []
+    stored = {key for execution_id in executions for key in await results.keys(execution_id)}
+    for key in sorted(named | stored):
+        try:
+            await results.get(key)
+        except ResultError as error:
+            faults.append(str(error))
+    return faults
 
 
 def _origin_name(record: ExecutionRecord, executions: dict[str, RecordedExecution], root: str) -> str:

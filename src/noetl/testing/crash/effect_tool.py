@@ -12,7 +12,7 @@ from noetl.dsl.document.kinds import Kind, Kinds
 from noetl.loader import installed_kinds
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
 from noetl.ports.tool import Call
-from noetl.testing.crash.fuse import Fuse
+from noetl.testing.crash.fuse import Fuse, ProcessCrash
 from noetl.tools.host.worker_tools import Tools
 
 EFFECT_KIND = "effect"
@@ -32,7 +32,7 @@ class EffectTool:
     """Writes a line, then gives the input `give`, or fails if `fail` is true.
 
     Before it writes it lets others work for `turns` turns of the loop; with `unless` it fails until there
-    is such a file. A process that is dead writes nothing.
+    is such a file. With `object` it gives an object with this text. A process that is dead writes nothing.
     """
 
     def __init__(self, path: Path, fuse: Fuse) -> None:
@@ -43,9 +43,8 @@ class EffectTool:
         inputs: Any = call.inputs
         for _ in range(int(inputs.get("turns", 0))):
             await asyncio.sleep(0)
-        # A dead process does not return: waiting for ever is as near as a live one comes to that.
         if self._fuse.dead:
-            await asyncio.get_running_loop().create_future()
+            await self._fuse.hang()
         effect = Effect(
             execution_id=call.execution_id,
             task=call.task,
@@ -57,7 +56,18 @@ class EffectTool:
         missing = "unless" in inputs and not (self._path.parent / inputs["unless"]).exists()
         if inputs.get("fail") or missing:
             return failed(ErrorInfo(kind="tool", message=f"{effect.label} did not work", retryable=True))
+        if "object" in inputs:
+            return await self._give_object(call, str(inputs["object"]))
         return succeeded(inputs.get("give", effect.label))
+
+    async def _give_object(self, call: Call, text: str) -> Outcome:
+        async with call.objects.draft() as draft:
+            draft.path.write_text(text, "utf-8")
+            try:
+                return succeeded(await draft.keep("text/plain"))
+            except ProcessCrash:
+                await self._fuse.hang()
+                raise
 
     async def close(self) -> None:
         """Nothing is held."""

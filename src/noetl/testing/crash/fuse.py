@@ -1,5 +1,6 @@
-"""A store whose process dies at one of its writes."""
+"""A store and a place of results whose process dies at one of its writes."""
 
+import asyncio
 import os
 import signal
 from collections.abc import Callable, Sequence
@@ -7,6 +8,8 @@ from pathlib import Path
 
 from noetl.ports.store import Append, InboxMessage, Snapshot, Verdict
 from noetl.stores.ownership import Owners, Ownership
+from noetl.stores.results.file_backend import FileBackend
+from noetl.stores.results.result_store import BackendResultStore
 from noetl.stores.sqlite.store import SqliteStore
 
 
@@ -38,6 +41,10 @@ class Fuse:
     def end_write(self, number: int) -> None:
         """That write is durable."""
         self._blow_at(number, after=True)
+
+    async def hang(self) -> None:
+        """A dead process does not return: waiting for ever is as near as a live one comes to that."""
+        await asyncio.get_running_loop().create_future()
 
     def _blow_at(self, number: int, *, after: bool) -> None:
         if not self.dead and (number, after) == (self.at, self.after):
@@ -77,10 +84,51 @@ class FusedStore(SqliteStore):
         await super().put_snapshot(execution_id, snapshot)
         self.fuse.end_write(number)
 
+    async def send(self, execution_id: str, body: bytes) -> InboxMessage:
+        number = self.fuse.begin_write()
+        message = await super().send(execution_id, body)
+        self.fuse.end_write(number)
+        return message
+
+    async def inbox(self, execution_ids: Sequence[str]) -> list[InboxMessage]:
+        """Counts as a write where a command was read: what is done about it has not begun."""
+        messages = await super().inbox(execution_ids)
+        if messages:
+            self.fuse.end_write(self.fuse.begin_write())
+        return messages
+
     async def take(self, messages: Sequence[InboxMessage]) -> None:
         number = self.fuse.begin_write()
         await super().take(messages)
         self.fuse.end_write(number)
+
+
+class FusedResults(BackendResultStore):
+    """Results as files; whatever is written of them passes the fuse."""
+
+    def __init__(self, folder: Path, fuse: Fuse) -> None:
+        super().__init__(_FusedFiles(folder, fuse))
+
+
+class _FusedFiles(FileBackend):
+    def __init__(self, folder: Path, fuse: Fuse) -> None:
+        super().__init__(folder)
+        self._fuse = fuse
+
+    async def write(self, name: str, data: bytes) -> None:
+        number = self._fuse.begin_write()
+        await super().write(name, data)
+        self._fuse.end_write(number)
+
+    async def write_file(self, name: str, path: Path) -> None:
+        number = self._fuse.begin_write()
+        await super().write_file(name, path)
+        self._fuse.end_write(number)
+
+    async def copy(self, name: str, to: str) -> None:
+        number = self._fuse.begin_write()
+        await super().copy(name, to)
+        self._fuse.end_write(number)
 
 
 class MortalOwners(Owners):

@@ -18,7 +18,7 @@ from noetl.ports.store import ExecutionQuery, ExecutionRecord
 from noetl.stores.home_folder import Home
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.crash.effect_tool import EFFECT_KIND, effect_tools
-from noetl.testing.crash.fuse import Fuse, FusedStore, MortalOwners
+from noetl.testing.crash.fuse import Fuse, FusedResults, FusedStore, MortalOwners
 from noetl.tools.host.worker_tools import Tools
 
 PATIENCE = 30.0
@@ -26,11 +26,12 @@ PATIENCE = 30.0
 
 
 class SurvivingFiles:
-    """What survives a crash: the store, the log of effects, the files of the playbook."""
+    """What survives a crash: the store and the results, the log of effects, the files of the playbook."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.effects = folder / "effects.jsonl"
+        self.sent = folder / "sent"
         self.home = Home(folder / ".noetl")
 
     @classmethod
@@ -106,13 +107,12 @@ class ProcessLife:
             self._new_events.clear()
             await self._new_events.wait()
 
-    async def send(self, execution_id: str, command: RemoteCommand) -> None:
-        """Asks something as another process would."""
-        await self._observer.send(execution_id, encode_command(command))
-
-    async def has_letter(self, execution_id: str) -> bool:
-        """Whether something lies in its inbox."""
-        return bool(await self._observer.inbox([execution_id]))
+    async def send_once(self, execution_id: str, command: RemoteCommand) -> None:
+        """Asks something as another process would, which does not die with this one: once in all lives."""
+        if not self.files.sent.exists():
+            self.files.sent.touch()
+            # Shielded: what this process drives is cancelled when it dies, what the other one asks is not.
+            await asyncio.shield(self._observer.send(execution_id, encode_command(command)))
 
     def on_events(self, _: str, events: Sequence[Event], __: ExecutionState) -> None:
         for event in events:
@@ -168,6 +168,7 @@ async def run_life(
         owners=owners,
         playbooks=Playbooks(allow_kinds=[EFFECT_KIND]),
         watch=life.on_events,
+        results=FusedResults(files.home.results, fuse),
         tools=scenario.tools(files.effects, fuse),
     )
     try:
