@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias, get_args
 
@@ -44,6 +45,10 @@ class Settings(Struct, frozen=True):
     """The URL of where large results are kept. Empty: files in `home`."""
     result_stores: tuple[str, ...] = ()
     """More places for results, each `NAME=URL`, for `spec.result.store` and artifacts."""
+    server: str = ""
+    """The URL of the server that commands ask. Empty: they work on the embedded store."""
+    token: str = ""
+    """The token for that server. It is never shown. Empty: that of a server of this home."""
     slots: Annotated[int, Meta(ge=1)] = 32
     """How many step runs are worked on at the same time."""
     keep_days: Annotated[int, Meta(ge=0)] = 30
@@ -127,6 +132,14 @@ def read_settings(
         raise SettingsWrong("--home and --store exclude each other", "a store has its home beside it")
     settings = msgspec.convert(values, Settings)
     return Configuration(settings, origins, directory, environment.get("HOME", ""))
+
+
+def installed_release() -> str:
+    """The release of this package, as servers and workers tell each other."""
+    try:
+        return version("noetl")
+    except PackageNotFoundError:
+        return "0"
 
 
 def _working_directory() -> Path:

@@ -22,6 +22,9 @@ SECTIONS = {
         "run": "Run a playbook here, or go on with one that was interrupted.",
         "executions": "See what executions did, and why, and steer them.",
     },
+    "Serve": {
+        "worker": "Run steps for a server.",
+    },
     "Set up": {
         "credential": "Keep credentials that playbooks use by name, encrypted.",
         "store": "Check and tidy the store of executions.",
