@@ -1,7 +1,9 @@
 """Our side of every workload, as small as it gets, in processes of its own."""
 
+import asyncio
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,9 @@ from bench.noetl_side import NoetlSide
 from bench.peers.peer import environment
 from bench.protocol import Plan
 from bench.resumption import ResumptionFailed, resume_program
-from bench.workload_table import FIB_RESULT, WORKLOADS, fib
+from bench.workload_table import FIB_RESULT, FLIGHT, WORKLOADS, fib
+from bench.workloads.documents import document_of
+from bench.workloads.engine import open_engine
 
 SHRINK = 100_000
 PROGRAM = """
@@ -36,6 +40,27 @@ def test_a_workload_reports_every_figure_and_that_all_steps_ran(name: str, tmp_p
     assert len(report.windows) == 2 * small.laps
     assert report.waits == WORKLOADS[name].waits
     assert report.peak > 10_000_000
+
+
+@pytest.mark.parametrize("name", ["w1b", "w2b", "w3b", "w4b", "w5b", "w9"])
+def test_steps_of_a_twin_wait_for_what_came_before(name: str, tmp_path: Path) -> None:
+    """Each is recorded before the next begins; in a loop, before the next that is not in flight yet."""
+    workload = replace(WORKLOADS[name], steps=20)
+
+    flushes: list[int] = []
+
+    async def run() -> None:
+        async with open_engine(tmp_path, lambda _, events, __: flushes.append(len(events))) as engine:
+            await engine.run(document_of(workload))
+
+    asyncio.run(run())
+    assert len(flushes) >= (20 if workload.shape != "loop" else 20 // FLIGHT)
+
+
+def test_editions_of_a_document_share_no_step() -> None:
+    workload = WORKLOADS["w1"].shrunk(10)
+    lines = [set(document_of(workload, edition).text.splitlines()) for edition in (1, 2)]
+    assert not [line for line in lines[0] & lines[1] if "step" in line or "path" in line]
 
 
 def test_a_killed_run_goes_on_in_a_new_process(tmp_path: Path) -> None:
