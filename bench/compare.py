@@ -71,7 +71,7 @@ class Comparison:
                 print_progress(f"fsyncs: {workload.name} {side.NAME}")
                 with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                     trace = SyncTrace(Path(folder))
-                    report = self._run_worker(side, workload, plan, trace.wrap)
+                    report = self._run_worker(side, workload, plan, trace.wrap, " fsyncs")
                     if report is not None:
                         counts = trace.count(report.windows)
                         self.results.sync_calls.setdefault(workload.name, {})[side.NAME] = counts
@@ -90,9 +90,11 @@ class Comparison:
                 print_progress(f"  {figure} {spread_of(shot_values(report, figure)).median * 1e3:,.2f} ms")
         return report
 
-    def _run_worker(self, side: Side, workload: Workload, plan: Plan, wrap: Wrap) -> Report | None:
+    def _run_worker(
+        self, side: Side, workload: Workload, plan: Plan, wrap: Wrap, column: str = ""
+    ) -> Report | None:
         """In a new process, at peers beside a new server: what one leaves behind would slow down the next."""
-        reasons, cell = self.results.reasons, f"{side.NAME} {workload.name}"
+        reasons, cell = self.results.reasons, f"{side.NAME} {workload.name}{column}"
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as data:
             try:
                 with side.serve(self._folder / side.NAME, Path(data), wrap) as worker:
