@@ -18,7 +18,7 @@ from bench.side import Unavailable
 
 ROOT = Path(__file__).parents[2]
 INSTALL_SECONDS = 900
-START_SECONDS = 90
+START_SECONDS = 240
 STOP_SECONDS = 15
 
 
