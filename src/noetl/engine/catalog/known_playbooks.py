@@ -16,7 +16,6 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-import noetl
 from noetl.dsl.document.playbook import Playbook
 from noetl.engine.catalog.playbook_record import PlaybookSource, decode_record
 from noetl.loader import installed_kinds
@@ -101,13 +100,13 @@ def _reader_identity() -> str | None:
     None if that lies in no files. Looking at some hundred files takes about a millisecond, and the number of
     the release is not faster to get.
     """
-    package = os.path.dirname(noetl.__file__)
+    package = Path(__file__).parents[2]
     try:
         # Of the libraries one file tells: whoever installs another version replaces all of them.
         others = [spec.origin for name in ("jinja2", "yaml") if (spec := find_spec(name)) and spec.origin]
-        ours = [os.path.join(package, name) for name in _READERS]
-        files = [os.path.join(package, "loader.py"), *others]
-        states = [*map(_file_state, files), *(state for folder in ours for state in _folder_states(folder))]
+        states = [*map(_file_state, [str(package / "loader.py"), *others])]
+        for name in _READERS:
+            states += _folder_states(str(package / name))
     except OSError:
         return None
     return _digest(repr((sys.version_info, states)).encode()).hex()
