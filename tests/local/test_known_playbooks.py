@@ -95,10 +95,40 @@ def test_a_damaged_record_is_not_read(tmp_path: Path) -> None:
     assert record.read_bytes() == intact
 
 
+def test_a_record_under_the_name_of_another_is_not_read(tmp_path: Path) -> None:
+    source, other = PlaybookSource(NOOP, "a.yaml"), PlaybookSource(DEAD_ARC, "a.yaml")
+    read(tmp_path, source)
+    (record,) = tmp_path.iterdir()
+    read(tmp_path, other)
+    (swapped,) = set(tmp_path.iterdir()) - {record}
+    record.replace(swapped)
+    assert not is_known(tmp_path, other)
+
+
+def test_a_record_that_others_may_write_is_not_read(tmp_path: Path) -> None:
+    source = PlaybookSource(NOOP, "a.yaml")
+    read(tmp_path, source)
+    (record,) = tmp_path.iterdir()
+    for mode, known in ((0o620, False), (0o602, False), (0o600, True)):
+        record.chmod(mode)
+        assert is_known(tmp_path, source) == known
+
+
 def test_what_uses_a_kind_of_others_is_never_known(tmp_path: Path) -> None:
     source = PlaybookSource(NOOP.replace("kind: noop", "kind: theirs"), "a.yaml")
     read(tmp_path, source, allow_kinds=("theirs",))
     assert not is_known(tmp_path, source)
+
+
+def test_what_uses_a_kind_that_is_declared_here_is_never_known(tmp_path: Path) -> None:
+    @noetl.tool("declared_for_known_playbooks")
+    async def declared() -> None:
+        """Does nothing."""
+
+    for kind in "declared_for_known_playbooks", "noop":
+        source = PlaybookSource(NOOP.replace("{kind: noop, args: {a: 1}}", f"{{kind: {kind}}}"), "a.yaml")
+        read(tmp_path, source)
+        assert is_known(tmp_path, source) == (kind == "noop")
 
 
 def test_no_home_is_made_to_keep_a_document(tmp_path: Path) -> None:

@@ -12,12 +12,13 @@ from functools import cache
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
+from stat import S_IWGRP, S_IWOTH
 
 import msgspec
 from msgspec import structs
 
 from noetl.dsl.document.playbook import Playbook
-from noetl.engine.catalog.playbook_record import PlaybookSource, decode_record
+from noetl.engine.catalog.playbook_record import PlaybookSource, decode_record, decode_source
 from noetl.loader import installed_kinds
 from noetl.stores.private_files import make_private_folder, open_private_file
 from noetl.tools.kind_registry import BUILTIN
@@ -35,7 +36,7 @@ _READERS = ("model", "expr", "dsl", "tools")
 class KnownPlaybooks:
     """Records of documents by all that the reading depends on. What cannot be kept or read is not known.
 
-    The folder is made when something is kept. Whoever may write there may write to the store beside it, too.
+    The folder is made when something is kept.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -51,13 +52,12 @@ class KnownPlaybooks:
         name = _name_of(source)
         if name is None:
             return None
-        try:
-            data = (self._folder / name).read_bytes()
-        except OSError:
-            return None
+        data = _read_own(self._folder / name)
         digest, record = data[:_DIGEST], data[_DIGEST:]
-        playbook = decode_record(record) if _digest(record) == digest else None
-        return None if playbook is None else (playbook, record)
+        if _digest(record) != digest or (playbook := decode_record(record)) is None:
+            return None
+        # Who shares the folder could give the record of another document this name.
+        return (playbook, record) if decode_source(record) == source else None
 
     def keep(self, source: PlaybookSource, record: bytes, allow_kinds: tuple[str, ...]) -> None:
         """Keeps the record of a document, unless it may use a kind whose code is not ours to watch."""
@@ -82,6 +82,15 @@ class KnownPlaybooks:
         if len(kept) > MOST_KEPT:
             for entry in sorted(kept, key=lambda entry: entry.stat().st_mtime_ns)[: MOST_KEPT // 2]:
                 os.unlink(entry)
+
+
+def _read_own(path: Path) -> bytes:
+    """What a file holds that nobody else could have written, or nothing: it says which code is run."""
+    with suppress(OSError), open(path, "rb") as file:
+        status = os.fstat(file.fileno())
+        if status.st_uid == os.geteuid() and not status.st_mode & (S_IWGRP | S_IWOTH):
+            return file.read()
+    return b""
 
 
 def _digest(data: bytes) -> bytes:
