@@ -92,7 +92,9 @@ async def serve(options: argparse.Namespace) -> None:
 
         async def start(request: Request) -> Response:
             request_body = msgspec.json.decode(await request.body())
-            source = PlaybookSource(request_body["text"], "playbook.yaml", str(options.catalog / "playbook.yaml"))
+            source = PlaybookSource(
+                request_body["text"], "playbook.yaml", str(options.catalog / "playbook.yaml")
+            )
             execution_id = await engine.start(source, workload=request_body["workload"])
             await engine.flush()  # whoever knows it may look for it
             return Response(msgspec.json.encode(execution_id))

@@ -197,7 +197,9 @@ def test_a_cancelled_execution_ends_within_two_seconds(plane: Plane, meeting: Me
     guest.wait_until_killed()
     assert plane.end(execution_id)["status"] == "cancelled"
     times = {event["name"]: event["timestamp"] for event in plane.events(execution_id)}
-    requested, ended = (datetime.fromisoformat(times[name]) for name in ("CancelRequested", "PlaybookProcessed"))
+    requested, ended = (
+        datetime.fromisoformat(times[name]) for name in ("CancelRequested", "PlaybookProcessed")
+    )
     assert (ended - requested).total_seconds() < 2
 
 

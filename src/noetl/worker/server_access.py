@@ -167,8 +167,20 @@ class ServerResults:
             return await asyncio.to_thread(path.read_bytes)
 
     async def read(self, key: str, start: int, end: int | None = None) -> bytes:
-        data = await self.get(key)
-        return data[start:end]
+        if end is not None and end <= start:
+            return b""
+        headers = {"range": f"bytes={start}-{'' if end is None else end - 1}"}
+        access = self._access
+        try:
+            async with access.http.get(self._url(key), headers={**access.headers, **headers}) as response:
+                body = await response.read()
+                if response.status != 206:
+                    _raise_result_error(response.status, body)
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise ResultError(f"the server does not give `{key}`: {error}") from error
+        except ServerUnavailable as error:
+            raise ResultError(str(error)) from None
+        return body
 
     def scratch(self, execution_id: str) -> Path:
         path = self._folder / execution_id

@@ -82,6 +82,8 @@ class WorkerPlane(EngineListener):
                     of.LeaseExpired,
                     of.StepDone,
                     of.StepFailed,
+                    of.StepCompletedByHand,
+                    of.StepSkipped,
                     of.LoopDone,
                     of.LoopIterationCompleted,
                     of.RunSuspended,
@@ -118,7 +120,7 @@ class WorkerPlane(EngineListener):
         if lease is None or _owned_run(lease) is not None:
             return
         self._drop(lease)
-        if isinstance(body, of.LeaseExpired) or getattr(body, "source", "worker") == "server":
+        if getattr(body, "source", "server") == "server":
             self._tell(lease, _lost_news(live.execution_id, lease.run, lease.fence))
 
     def _send_news(self, live: LiveExecution, run: str) -> None:

@@ -1,6 +1,8 @@
 """The worker plane over HTTP: a WebSocket for each worker, and the same messages in requests of their own."""
 
 import asyncio
+import hashlib
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -38,6 +40,8 @@ LONG_POLL = 20.0
 MAX_BODY = 64 << 20
 CHUNK = 1 << 20
 JSON = "application/json"
+OCTETS = "application/octet-stream"
+_RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{0,18})")
 CLOSE_MALFORMED = 4400
 CLOSE_UNKNOWN = 4404
 """The session is over, or another connection has taken its part: register again."""
@@ -172,11 +176,15 @@ class _Endpoints:
     # Results.
 
     async def get_result(self, request: Request) -> Response:
-        """The bytes under a key of what the session has claimed, as a file in pieces."""
+        """The bytes under a key of what the session has claimed, in pieces; or a range of them."""
         key = request.path_params["key"]
         if (refusal := self._refuse_key(request, key)) is not None:
             return refusal
         try:
+            if (part := _RANGE.fullmatch(request.headers.get("range", ""))) is not None:
+                start, last = int(part[1]), part[2]
+                data = await self._plane.results.read(key, start, int(last) + 1 if last else None)
+                return Response(data, 206, media_type=OCTETS)
             context = self._plane.results.local(key)
             path = await context.__aenter__()
         except ResultMissing as error:
@@ -193,7 +201,7 @@ class _Endpoints:
                 await context.__aexit__(None, None, None)
 
         headers = {"content-length": str(path.stat().st_size)}
-        return StreamingResponse(pieces(), headers=headers, media_type="application/octet-stream")
+        return StreamingResponse(pieces(), headers=headers, media_type=OCTETS)
 
     async def put_result(self, request: Request) -> Response:
         """Keeps the bytes of the request under their key; durable when it is answered."""
@@ -204,7 +212,9 @@ class _Endpoints:
         results = self._plane.results
         path = results.scratch(split_store_key(key)[1].partition("/")[0]) / f".upload-{uuid4().hex}"
         try:
-            await _receive_file(request, path)
+            digest = await _receive_file(request, path)
+            if digest != key.rpartition("/")[2]:
+                return _problem(422, "invalid_request", f"`{key}` is not the key of these bytes")
             await results.put_file(key, path, compression)
         except ValueError as error:
             return _problem(422, "invalid_request", str(error))
@@ -242,10 +252,14 @@ async def _body(request: Request) -> bytes:
     return b"".join(pieces)
 
 
-async def _receive_file(request: Request, path: Path) -> None:
+async def _receive_file(request: Request, path: Path) -> str:
+    """The SHA-256 of what came."""
+    digest = hashlib.sha256()
     with path.open("xb") as file:
         async for piece in request.stream():
+            digest.update(piece)
             await asyncio.to_thread(file.write, piece)
+    return digest.hexdigest()
 
 
 def _messages(messages: list[Message], status: int = 200) -> Response:
