@@ -96,7 +96,7 @@ def run(
     stdin = stdin.encode() if isinstance(stdin, str) else stdin
     variables = environment(cwd, env)
     forks = command_forks()
-    done = forks and forks.run(arguments, cwd, variables, stdin)
+    done = forks.run(arguments, cwd, variables, stdin) if forks else None
     if done is None:
         done = subprocess.run(
             [*COMMAND, *arguments], cwd=cwd, env=variables, input=stdin, capture_output=True, check=False
