@@ -23,6 +23,12 @@ settings.register_profile("repeatable", settings.get_profile("explore"), derando
 settings.load_profile("repeatable")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files whose tests may take long go first: at the end, one worker would wait for what another just began."""
+    long_files = {item.path for item in items if item.get_closest_marker("timeout")}
+    items.sort(key=lambda item: item.path not in long_files)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What was not collected is said: `tests/quantum/conftest.py` leaves its tests out without Qiskit."""
     if find_spec("qiskit") is None:
