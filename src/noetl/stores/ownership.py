@@ -39,7 +39,7 @@ class _LockFile:
             self.wait_mode = fcntl.LOCK_SH
         self.held: set[int] = set()
         self.users = 0
-        """Who needs the file open though this process may hold no lock: they wait for one, or keep it open."""
+        """Those who need the file open whatever is held: they wait for a lock, or keep it open."""
         self.process = os.getpid()
 
     def close_if_unused(self) -> None:

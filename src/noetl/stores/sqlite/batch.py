@@ -72,6 +72,8 @@ EVENT_COLUMNS = 8
 class _ExecutionChange:
     """What the batch does to one execution."""
 
+    __slots__ = ("effects", "execution_id", "new", "version", "x")
+
     def __init__(self, execution_id: str, x: int, version: int) -> None:
         self.execution_id = execution_id
         self.x = x
@@ -83,7 +85,8 @@ class _ExecutionChange:
         if self.version == 0:
             self.effects = Effects(started_at=append.rows[0].ts)
         self.version += len(append.rows)
-        self.effects = merge_effects(self.effects, append.effects)
+        if append.effects is not NO_EFFECTS:  # few appends have any
+            self.effects = merge_effects(self.effects, append.effects)
 
     @property
     def changes_facts(self) -> bool:

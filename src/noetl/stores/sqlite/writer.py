@@ -107,6 +107,7 @@ class SqliteWriter:
         self._space_freed = asyncio.Event()
         self._closed = False
         self._known_versions = NO_KNOWN_VERSIONS
+        self._busy_timeout_ms = -1
         self._log = (
             WriteAheadLog(connection) if connection.filename_wal and not connection.readonly("main") else None
         )
@@ -204,7 +205,9 @@ class SqliteWriter:
             return error
 
     def _transact(self, works: Sequence[Work], patience_ms: int) -> list[Any]:
-        self._connection.set_busy_timeout(patience_ms)
+        if patience_ms != self._busy_timeout_ms:  # nearly always it is the last one's
+            self._connection.set_busy_timeout(patience_ms)
+            self._busy_timeout_ms = patience_ms
         # Forgotten before the transaction: one that fails, or a job, may leave other versions than these.
         known_versions, self._known_versions = self._known_versions, NO_KNOWN_VERSIONS
         if callable(job := works[0]):
