@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import apsw
 import pyarrow
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from pyarrow import ipc
@@ -108,6 +108,8 @@ def test_versions_that_are_known_are_those_that_would_be_looked_up(commits: list
     asyncio.run(compare())
 
 
+@example([[Step("a", 0, (Effects(),), "")], [Step("a", 1, (Effects(),), ""), Step("b", 0, (Effects(),), "")]])
+@example([[Step("a", 0, (Effects(),), "")], [Step("a", 0, (Effects(),), "")]])
 @given(COMMITS)
 def test_executions_that_are_taken_for_new_are_judged_as_if_they_were_looked_up(
     commits: list[list[Step]],
