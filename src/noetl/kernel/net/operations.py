@@ -241,7 +241,10 @@ def decide_report(state: ExecutionState, command: Report) -> list[EventBody]:
         if body.run != run.id:  # type: ignore[union-attr]  # all of these have it
             raise Refused(f"{kind.__name__} is not about {run.id}")
     bodies: list[EventBody] = list(command.bodies)
-    if type(last) is RunSuspended and last.reason == "pause" and not state.paused:
-        # The execution went on before this came, and nobody would wake the run.
-        bodies.append(RunResumed(run=run.id, reason="resume"))
+    match bodies[-1]:
+        case RunSuspended(reason="pause") if not state.paused:
+            # The execution went on before this came, and nobody would wake the run.
+            bodies.append(RunResumed(run=run.id, reason="resume"))
+        case _:
+            pass
     return bodies
