@@ -104,24 +104,26 @@ def _run_script(connection: apsw.Connection, script: str, version: int) -> None:
 class Transaction:
     """Commits what is written inside, or takes all of it back when something is raised."""
 
-    __slots__ = ("_connection",)
+    __slots__ = ("_connection", "_execute")
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
+        # Of one cursor: a connection's own `execute` makes one each time.
+        self._execute = connection.cursor().execute
 
     def __enter__(self) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
+        self._execute("BEGIN IMMEDIATE")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
             if error is None:
-                self._connection.execute("COMMIT")
+                self._execute("COMMIT")
         finally:
             # A COMMIT that fails may leave the transaction open or not; some errors have ended it before.
             if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+                self._execute("ROLLBACK")
 
 
 def open_writer(filename: str) -> apsw.Connection:
