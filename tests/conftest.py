@@ -48,6 +48,17 @@ def public_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+@pytest.fixture
+def memory_folder(tmp_path: Path) -> Iterator[Path]:
+    """In memory where there is such a place: for tests that sync much, and need no disk that does it."""
+    memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
+    if not memory.is_dir():
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=memory) as name:
+        yield Path(name)
+
+
 @pytest.fixture(scope="session")
 def s3() -> Iterator[S3Server]:
     with s3_server() as server:
