@@ -16,9 +16,7 @@ NET_MUTATIONS = [
         "for position in range(len(arcs)))\n    evaluated",
     ),
     Mutation("an arc does not write", N + "routing:decide_routing", "scope.write(write)", "pass"),
-    Mutation(
-        "arcs write, and nobody keeps it", N + "routing:decide_routing", "tuple(scope.patches)", "()"
-    ),
+    Mutation("arcs write, and nobody keeps it", N + "routing:decide_routing", "tuple(scope.patches)", "()"),
     Mutation(
         "failed iterations count as well done",
         N + "routing:_event_value",
@@ -32,7 +30,10 @@ NET_MUTATIONS = [
         "if state.stopping or isinstance(body, StepFailed) or (",
     ),
     Mutation(
-        "a step that passes on forgets", S + "marking:fold_token_enqueued", "token.inherited = run.result", "pass"
+        "a step that passes on forgets",
+        S + "marking:fold_token_enqueued",
+        "token.inherited = run.result",
+        "pass",
     ),
     Mutation(
         "the first branch is passed on",
@@ -40,7 +41,9 @@ NET_MUTATIONS = [
         "max(tokens, key=lambda token: token.source)",
         "tokens[0]",
     ),
-    Mutation("the first end of a step is the result", S + "fold:_end_branch", ">= state.ending:", "> state.ending:"),
+    Mutation(
+        "the first end of a step is the result", S + "fold:_end_branch", ">= state.ending:", "> state.ending:"
+    ),
     Mutation(
         "the result after a failure is lost",
         S + "execution_state:ExecutionState.branch_result",
@@ -50,9 +53,13 @@ NET_MUTATIONS = [
     Mutation(
         "output is read from what failed", N + "quiescence:_finish", 'if status == "completed":', "if True:"
     ),
-    Mutation("a later run hides a failure", S + "execution_state:StepSummary.worst", "if self.failed:", "if False:"),
+    Mutation(
+        "a later run hides a failure", S + "execution_state:StepSummary.worst", "if self.failed:", "if False:"
+    ),
     # Joins
-    Mutation("the youngest join fires first", N + "quiescence:_earliest_join", "min(waiting)", "max(waiting)"),
+    Mutation(
+        "the youngest join fires first", N + "quiescence:_earliest_join", "min(waiting)", "max(waiting)"
+    ),
     Mutation(
         "joins fire by their place in the document",
         N + "quiescence:_earliest_join",
@@ -83,7 +90,9 @@ NET_MUTATIONS = [
         ">= (policy.count or 1)",
         "> (policy.count or 1)",
     ),
-    Mutation("the first token's args win", N + "admission:_merged_args", "in tokens:", "in reversed(tokens):"),
+    Mutation(
+        "the first token's args win", N + "admission:_merged_args", "in tokens:", "in reversed(tokens):"
+    ),
     Mutation(
         "joined is in the wrong order",
         S + "marking:fold_step_scheduled",
@@ -128,7 +137,12 @@ NET_MUTATIONS = [
     ),
     # Loops
     Mutation("a failed loop begins more", S + "run_state:RunState.can_start", "or loop.broken >= 0", ""),
-    Mutation("the window is one too wide", S + "run_state:RunState.can_start", "loop.low + window", "loop.low + window + 1"),
+    Mutation(
+        "the window is one too wide",
+        S + "run_state:RunState.can_start",
+        "loop.low + window",
+        "loop.low + window + 1",
+    ),
     Mutation(
         "a sequential loop is not",
         P + "loops:start_loop",
@@ -169,22 +183,64 @@ NET_MUTATIONS = [
         '{"ctx": ctx, ',
         '{"ctx": run.ctx.values, ',
     ),
-    Mutation("a sum forgets what was there", S + "reducers:_sum", "0 if base is None else _number(base)", "0"),
+    Mutation(
+        "a sum forgets what was there", S + "reducers:_sum", "0 if base is None else _number(base)", "0"
+    ),
     Mutation("a count forgets what was there", S + "reducers:_count", "_sum(base,", "_sum(None,"),
     Mutation("min forgets what was there", S + "reducers:_min", "if base is None", "if True"),
     Mutation("max forgets what was there", S + "reducers:_max", "if base is None", "if True"),
     Mutation("max is min", S + "reducers:_max", "max(", "min("),
     Mutation("append flattens", S + "reducers:_append", "*contributions]", "*_concat(None, contributions)]"),
-    Mutation("concat is backwards", S + "reducers:_concat", "for value in contributions for item", "for value in reversed(contributions) for item"),
-    Mutation("texts are concatenated backwards", S + "reducers:_concat", '(base or "", *contributions)', '(*contributions, base or "")'),
-    Mutation("merge keeps the first", S + "reducers:_merge", "merged.update(value)", "merged.update({k: v for k, v in value.items() if k not in merged})"),
-    Mutation("merge is deep", S + "reducers:_merge", "merged.update(value)", "merged.update({k: {**merged[k], **v} if isinstance(v, dict) and isinstance(merged.get(k), dict) else v for k, v in value.items()})"),
+    Mutation(
+        "concat is backwards",
+        S + "reducers:_concat",
+        "for value in contributions for item",
+        "for value in reversed(contributions) for item",
+    ),
+    Mutation(
+        "texts are concatenated backwards",
+        S + "reducers:_concat",
+        '(base or "", *contributions)',
+        '(*contributions, base or "")',
+    ),
+    Mutation(
+        "merge keeps the first",
+        S + "reducers:_merge",
+        "merged.update(value)",
+        "merged.update({k: v for k, v in value.items() if k not in merged})",
+    ),
+    Mutation(
+        "merge is deep",
+        S + "reducers:_merge",
+        "merged.update(value)",
+        "merged.update({k: {**merged[k], **v} if isinstance(v, dict) and isinstance(merged.get(k), dict) else v for k, v in value.items()})",
+    ),
     Mutation("union takes 1 for true", S + "reducers:_identity", "(isinstance(value, bool), value)", "value"),
-    Mutation("union takes 1 for another 1.0", S + "reducers:_identity", "(isinstance(value, bool), value)", "(type(value), value)"),
-    Mutation("union takes 1 for true in lists", S + "reducers:_identity", '("list", *map(_identity, value))', '("list", *value)'),
-    Mutation("union takes 1 for true in mappings", S + "reducers:_identity", "(key, _identity(item))", "(key, str(item) if isinstance(item, list) else item)"),
+    Mutation(
+        "union takes 1 for another 1.0",
+        S + "reducers:_identity",
+        "(isinstance(value, bool), value)",
+        "(type(value), value)",
+    ),
+    Mutation(
+        "union takes 1 for true in lists",
+        S + "reducers:_identity",
+        '("list", *map(_identity, value))',
+        '("list", *value)',
+    ),
+    Mutation(
+        "union takes 1 for true in mappings",
+        S + "reducers:_identity",
+        "(key, _identity(item))",
+        "(key, str(item) if isinstance(item, list) else item)",
+    ),
     Mutation("union sorts", S + "reducers:_union", "return items", "return sorted(items, key=str)"),
     Mutation("first is last", S + "reducers:_first", "contributions[0]", "contributions[-1]"),
-    Mutation("first is what was there", S + "reducers:_first", "return contributions[0]", "return contributions[0] if _ is None else _"),
+    Mutation(
+        "first is what was there",
+        S + "reducers:_first",
+        "return contributions[0]",
+        "return contributions[0] if _ is None else _",
+    ),
     Mutation("last is first", S + "reducers:_last", "contributions[-1]", "contributions[0]"),
 ]

@@ -84,7 +84,9 @@ def _check(condition: str) -> TaskPiece:
 
 
 def _loop(loop: AbstractLoop) -> str:
-    mode = f"parallel, max_in_flight: {loop.in_flight}, window: {loop.window}" if loop.parallel else "sequential"
+    mode = (
+        f"parallel, max_in_flight: {loop.in_flight}, window: {loop.window}" if loop.parallel else "sequential"
+    )
     failure = f"policy: {{failure: {{mode: {'best_effort' if loop.best_effort else 'fail_fast'}}}}}"
     reduce = f"reduce: {{{loop.key}: {loop.reducer}}}" if loop.reducer else ""
     spec = join_entries(f"mode: {mode}", failure, reduce)

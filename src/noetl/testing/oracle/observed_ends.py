@@ -1,6 +1,5 @@
 """The end that the engine comes to, and the one that it comes to in the simulator, whatever goes wrong there."""
 
-import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from noetl.local import Local
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.oracle.abstract_playbook import AbstractPlaybook
 from noetl.testing.oracle.document_writer import canonical_document
-from noetl.testing.oracle.playbook_model import PlaybookModel, TooManyStates, loop_counts
+from noetl.testing.oracle.playbook_model import PlaybookModel, loop_counts
 from noetl.testing.simulator.audit import AuditFailure
 from noetl.testing.simulator.scenario import SimulatedScenario, random_faults
 from noetl.testing.simulator.simulated_world import SimulatedWorld

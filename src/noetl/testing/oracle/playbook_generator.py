@@ -20,7 +20,22 @@ FAILED_ITERATION: Condition = ("failed", "iteration_failed")
 FAILED_TASK: Condition = ("failed", "policy")
 
 NUMBERS = (3, 1, 0, -2, 1.0, 0.5, 7, 3.0)
-ALIKE = (1, True, 1.0, 0, False, "1", "", [1], [True], {"x": 1}, {"x": True}, {"x": [0]}, {"x": [False]}, None)
+ALIKE = (
+    1,
+    True,
+    1.0,
+    0,
+    False,
+    "1",
+    "",
+    [1],
+    [True],
+    {"x": 1},
+    {"x": True},
+    {"x": [0]},
+    {"x": [False]},
+    None,
+)
 """What a careless comparison takes for equal."""
 ITEMS: dict[Reducer, tuple[tuple[Any, ...], ...]] = {
     "sum": (NUMBERS,),
@@ -89,7 +104,9 @@ class _PlaybookMaker:
             targets = [[number + 1] for number in range(size - 1)] + [[]]
         else:
             targets = [
-                random.choices(range(number + 1, size), k=random.choice((1, 1, 2, 3))) if number + 1 < size else []
+                random.choices(range(number + 1, size), k=random.choice((1, 1, 2, 3)))
+                if number + 1 < size
+                else []
                 for number in range(size)
             ]
         if self.shape == "cycle":
@@ -103,7 +120,9 @@ class _PlaybookMaker:
         loop = self._loop(number) if self._chance(0.3) else None
         tool = "value" if loop or not targets else random.choice(("value", "value", "value", "pass", "none"))
         fails = tool != "none" and loop is None and self._chance(0.3)
-        failing = frozenset(random.sample(range(3), k=random.choice((1, 2, 3)))) if fails else frozenset[int]()
+        failing = (
+            frozenset(random.sample(range(3), k=random.choice((1, 2, 3)))) if fails else frozenset[int]()
+        )
         may_fail = bool(failing) or (loop is not None and bool(loop.failing) and not loop.best_effort)
         writes: tuple[Write, ...] = ()
         if tool != "none" and loop is None and self._chance(0.4):
@@ -186,4 +205,3 @@ def _comes_round(step: AbstractStep, steps: list[AbstractStep]) -> bool:
             seen.add(name)
             ahead += arcs[name]
     return step.name in seen
-

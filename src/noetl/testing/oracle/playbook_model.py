@@ -115,7 +115,12 @@ class PlaybookModel:
     # Tokens and joins
 
     def _arrive(
-        self, state: _ModelState, step: AbstractStep, args: Mapping[str, Any], source: str | None, brought: Any
+        self,
+        state: _ModelState,
+        step: AbstractStep,
+        args: Mapping[str, Any],
+        source: str | None,
+        brought: Any,
     ) -> None:
         state.arrivals += 1
         token = _ModelToken(state.arrivals, args, source, brought)
@@ -214,7 +219,14 @@ class PlaybookModel:
 
     def _end(self, state: _ModelState) -> dict[str, Any]:
         steps = {
-            name: ("waiting" if name in state.waiting else "failed" if name in state.failed_steps else "completed", runs)
+            name: (
+                "waiting"
+                if name in state.waiting
+                else "failed"
+                if name in state.failed_steps
+                else "completed",
+                runs,
+            )
             for name, runs in state.counts.items()
         }
         steps |= {name: ("waiting", 0) for name in state.waiting if name not in steps}
@@ -266,7 +278,10 @@ def run_of(
             result["seen"] = ctx.get(step.reads, "none")
     if failed:
         result = None
-    event = {"name": "step.failed" if failed else "step.done", "v": (result or {}).get("args", {}).get("v") if step.tool == "value" else None}
+    event = {
+        "name": "step.failed" if failed else "step.done",
+        "v": (result or {}).get("args", {}).get("v") if step.tool == "value" else None,
+    }
     return _ModelRun(step, args, result, failed, tuple(writes), (), event)
 
 
@@ -299,7 +314,9 @@ def _loop_run(
                 break
         else:
             contributions += own if loop.key else []
-            results.append({"index": index, "item": item, "seen": seen} if loop.key else {"index": index, "item": item})
+            results.append(
+                {"index": index, "item": item, "seen": seen} if loop.key else {"index": index, "item": item}
+            )
     if failed and not loop.best_effort:
         return _ModelRun(step, args, None, True, tuple(writes), (), {"name": "step.failed"})
     told = {"total": len(loop.items), "succeeded": len(loop.items) - failed, "failed": failed}
@@ -339,9 +356,7 @@ def loop_counts(loop: AbstractLoop) -> set[tuple[int, int]]:
     most = loop.in_flight if loop.parallel else 1
     while ahead:
         begun, running, failed = ahead.pop()
-        following = [
-            (begun, running - {index}, failed | ({index} & loop.failing)) for index in running
-        ]
+        following = [(begun, running - {index}, failed | ({index} & loop.failing)) for index in running]
         stopped = failed and not loop.best_effort
         lowest = min(running, default=begun)
         if begun < len(loop.items) and not stopped and len(running) < most and begun < lowest + loop.window:
