@@ -29,7 +29,7 @@ from noetl.kernel.net.commands import (
     TimerFired,
 )
 from noetl.kernel.pipeline.interpreter import advance, cancel_run, pause_run
-from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Suspend, Wait
+from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Wait
 from noetl.kernel.pipeline.policy import SECOND, judge
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.replay import replay
@@ -169,7 +169,7 @@ def test_an_iteration_that_waits_does_not_hold_up_a_pause(waits: str) -> None:
     state = driver.claim(driver.state.ready.first)
     in_flight: list[int] = []
     while not isinstance(move := driver.advance(state), Wait):
-        if isinstance(move, Record | Suspend):
+        if isinstance(move, Record):
             driver.report(state, move.body)
             continue
         assert isinstance(move, RunTask)

@@ -42,9 +42,6 @@ NET_MUTATIONS = [
         "tokens[0]",
     ),
     Mutation(
-        "the first end of a step is the result", S + "fold:_end_branch", ">= state.ending:", "> state.ending:"
-    ),
-    Mutation(
         "the result after a failure is lost",
         S + "execution_state:ExecutionState.branch_result",
         "self.ending_after_failure >= self.ending",
@@ -189,7 +186,7 @@ NET_MUTATIONS = [
     Mutation("a count forgets what was there", S + "reducers:_count", "_sum(base,", "_sum(None,"),
     Mutation("min forgets what was there", S + "reducers:_min", "if base is None", "if True"),
     Mutation("max forgets what was there", S + "reducers:_max", "if base is None", "if True"),
-    Mutation("max is min", S + "reducers:_max", "max(", "min("),
+    Mutation("max is min", S + "reducers:_max", "return max(", "return min("),
     Mutation("append flattens", S + "reducers:_append", "*contributions]", "*_concat(None, contributions)]"),
     Mutation(
         "concat is backwards",

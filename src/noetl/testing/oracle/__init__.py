@@ -1,1 +1,1 @@
-"""An oracle: what the specification says must come of a playbook, told by a model that is slow and obvious."""
+"""An oracle: a slow and obvious model says what must come of a playbook, and the engine is held to it."""

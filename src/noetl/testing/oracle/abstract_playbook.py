@@ -5,11 +5,10 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 Condition: TypeAlias = tuple[Any, ...]
-"""What a guard asks: `always`, `name NAME`, `status STATUS`, `failed error`, `v >= N`, `ctx KEY == N`,
-`result N`, `some iterations failed`. The first word decides what the others mean."""
+"""What a guard asks, as `PlaybookModel` answers it and the document says it; the first word is its kind."""
 
 Write: TypeAlias = tuple[str, Any]
-"""A key of ctx, and a value: itself, `("v",)` for the token's number, `("next", KEY)` for one more than KEY."""
+"""A key of ctx and a value: that one, or the token's number for `V`, or one more than K for `("next", K)`."""
 
 V: tuple[str] = ("v",)
 
@@ -28,7 +27,7 @@ class AbstractArc(Struct, frozen=True, kw_only=True):
 
 
 class AbstractLoop(Struct, frozen=True, kw_only=True):
-    """Each iteration writes its item to `key`, twice if `twice`; those whose index is in `failing` fail then."""
+    """Each iteration writes its item to `key`, twice if `twice`; those in `failing` fail then."""
 
     items: tuple[Any, ...]
     parallel: bool = False

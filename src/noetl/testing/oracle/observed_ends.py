@@ -1,7 +1,6 @@
-"""The end that the engine comes to, and the one that it comes to in the simulator, whatever goes wrong there."""
+"""The end that the engine comes to, and the one it comes to in the simulator, where much goes wrong."""
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -19,7 +18,7 @@ from noetl.local import Local
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.oracle.abstract_playbook import AbstractPlaybook
 from noetl.testing.oracle.document_writer import canonical_document
-from noetl.testing.oracle.playbook_model import PlaybookModel, loop_counts
+from noetl.testing.oracle.playbook_model import PlaybookModel, loop_problem
 from noetl.testing.simulator.audit import AuditFailure
 from noetl.testing.simulator.scenario import SimulatedScenario, random_faults
 from noetl.testing.simulator.simulated_world import SimulatedWorld
@@ -27,55 +26,19 @@ from noetl.testing.simulator.simulation import Simulator
 
 
 class ObservedEnd(Struct, frozen=True):
-    """How an execution ended, in the words of the model; `loops` are step, begun and failed iterations of each run."""
+    """How an execution ended, in the words of the model."""
 
     end: dict[str, Any]
-    loops: tuple[tuple[str, int, int], ...] = ()
+    loops: tuple[tuple[str, tuple[tuple[int, str], ...]], ...]
+    """Of each run of a loop its step, and how its iterations began and ended, in that order."""
 
 
-async def engine_ends(texts: Sequence[str]) -> list[ObservedEnd]:
-    """What the engine makes of documents, with a store in memory."""
-    store = SqliteStore.in_memory()
-    observed = []
-    try:
-        async with Local(store) as local:
-            for text in texts:
-                name = await local.start(PlaybookSource(text, "random.yaml", "", None))
-                state = await local.wait_for_end(name)
-                events = decode_rows(name, await store.read(name, limit=100_000))
-                observed.append(ObservedEnd(end_of(state), _loops(events)))
-    finally:
-        await store.close()
-    return observed
-
-
-def end_of(state: ExecutionState) -> dict[str, Any]:
-    execution = execution_of(state)
-    return {
-        "status": execution.status,
-        "result": execution.result,
-        "ctx": execution.ctx,
-        "steps": {name: (step["status"], step["runs"]) for name, step in sorted(execution.steps.items())},
-        "discarded": sorted(token["step"] for token in execution.discarded),
-        "waiting": sorted(token["step"] for token in execution.waiting),
-    }
-
-
-def _loops(events: Sequence[Event]) -> tuple[tuple[str, int, int], ...]:
-    steps: dict[str, str] = {}
-    begun: Counter[str] = Counter()
-    failed: Counter[str] = Counter()
-    for event in events:
-        match event.body:
-            case StepScheduled() as body:
-                steps[run_id(event.seq)] = body.step
-            case LoopIterationStarted() as body:
-                begun[body.run] += 1
-            case LoopIterationCompleted(status="error") as body:
-                failed[body.run] += 1
-            case _:
-                pass
-    return tuple((steps[run], begun[run], failed[run]) for run in begun)
+async def engine_end(local: Local, store: SqliteStore, playbook: AbstractPlaybook) -> ObservedEnd:
+    """What the engine makes of it. Raises PlaybookInvalid."""
+    text = canonical_document(playbook).text
+    name = await local.start(PlaybookSource(text, "oracle.yaml", "", None))
+    state = await local.wait_for_end(name)
+    return _observe(state, decode_rows(name, await store.read(name, limit=100_000)))
 
 
 def simulated_end(simulator: Simulator, playbook: AbstractPlaybook, seed: int) -> ObservedEnd | None:
@@ -84,37 +47,68 @@ def simulated_end(simulator: Simulator, playbook: AbstractPlaybook, seed: int) -
     Raises AuditFailure.
     """
     random = Random(f"faults {seed}")  # noqa: S311 - it must be repeatable
-    pauses = tuple((random.uniform(0, 8), "pause") for _ in range(random.choice((0, 0, 1))))
     scenario = SimulatedScenario(
         seed=seed,
         outcomes=0,
         errors=0,
         document=canonical_document(playbook, timed=True),
         faults=random_faults(random),
-        operations=pauses,
+        operations=((random.uniform(0, 8), "pause"),) if random.random() < 0.3 else (),
     )
     world = SimulatedWorld(scenario, simulator.plan_of)
     world.run()
     if world.root is None:
         raise AuditFailure("it never began")
-    return None if world.audit.lost_workers else ObservedEnd(end_of(world.root))
+    if world.audit.lost_workers:
+        return None
+    return _observe(world.root, world.audit.histories[world.execution_id])
 
 
-def canonical_text(end: dict[str, Any]) -> str:
-    """Python takes 1 for true; text does not."""
+def _observe(state: ExecutionState, events: Sequence[Event]) -> ObservedEnd:
+    execution = execution_of(state)
+    end = {
+        "status": execution.status,
+        "result": execution.result,
+        "ctx": execution.ctx,
+        "steps": {name: [step["status"], step["runs"]] for name, step in execution.steps.items()},
+        "discarded": sorted(token["step"] for token in execution.discarded),
+        "waiting": sorted(token["step"] for token in execution.waiting),
+    }
+    steps: dict[str, str] = {}
+    moves: dict[str, list[tuple[int, str]]] = {}
+    for event in events:
+        match event.body:
+            case StepScheduled() as body:
+                steps[run_id(event.seq)] = body.step
+            case LoopIterationStarted() as body:
+                moves.setdefault(body.run, []).append((body.index, "begins"))
+            case LoopIterationCompleted() as body:
+                moves.setdefault(body.run, []).append((body.index, body.status))
+            case _:
+                pass
+    return ObservedEnd(end, tuple((steps[run], tuple(made)) for run, made in moves.items()))
+
+
+class Oracle:
+    """All that may come of one playbook. Raises TooManyStates where that is too much to tell."""
+
+    def __init__(self, playbook: AbstractPlaybook) -> None:
+        model = PlaybookModel(playbook)
+        self._loops = {name: step.loop for name, step in model.steps.items()}
+        # As text: Python takes 1 for true.
+        self._ends = {_text_of(end) for end in model.possible_ends()}
+
+    def problem(self, observed: ObservedEnd) -> str:
+        """What is wrong with an end; empty if nothing is."""
+        if (ended := _text_of(observed.end)) not in self._ends:
+            return "\n".join((f"it ended as\n  {ended}\nand not as", *(f"  {end}" for end in self._ends)))
+        for step, moves in observed.loops:
+            loop = self._loops[step]
+            problem = loop_problem(loop, moves) if loop is not None else "it has none"
+            if problem:
+                return f"the loop of {step}: {problem}; {moves}"
+        return ""
+
+
+def _text_of(end: dict[str, Any]) -> str:
     return json.dumps(end, sort_keys=True)
-
-
-def oracle_problem(playbook: AbstractPlaybook, observed: ObservedEnd) -> str:
-    """What is wrong with an end; empty if nothing is. Raises TooManyStates."""
-    model = PlaybookModel(playbook)
-    ends = model.possible_ends()
-    expected = {canonical_text(end) for end in ends}
-    if canonical_text(observed.end) not in expected:
-        lines = "\n".join(sorted(expected))
-        return f"ended as\n{canonical_text(observed.end)}\nand not as (one of {len(ends)})\n{lines}"
-    for step, begun, failed in observed.loops:
-        loop = model.steps[step].loop
-        if loop is None or (begun, failed) not in loop_counts(loop):
-            return f"the loop of {step} began {begun} iterations, of which {failed} failed"
-    return ""

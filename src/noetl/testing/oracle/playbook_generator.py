@@ -52,7 +52,10 @@ ITEMS: dict[Reducer, tuple[tuple[Any, ...], ...]] = {
 BASES: dict[Reducer, tuple[Any, ...]] = {
     "sum": (10, 0.5),
     "count": (5,),
+    "min": (2,),
+    "max": (2,),
     "append": ([0], [[1]]),
+    "concat": ([9],),
     "merge": ({"x": 9, "y": {"c": 3}},),
     "union": ([True, 0], [1, 1]),
     "first": (0, False),
@@ -69,19 +72,19 @@ class _PlaybookMaker:
     def __init__(self, random: Random) -> None:
         self.random = random
         self.size = random.choice((2, 3, 4, 4, 5, 5, 6))
-        self.shape = random.choice(("fan", "fan", "chain", "mesh", "mesh", "cycle", "cycle"))
-        self.bases: list[Write] = []
+        self.shape = random.choice(("fan", "fan", "chain", "mesh", "mesh", "cycle", "cycle", "knot"))
+        self.size = max(self.size, 4) if self.shape == "knot" else self.size
+        self.bases: dict[str, Any] = {}
         """What the first step writes, for reducers to begin with."""
 
     def _chance(self, chance: float) -> bool:
         return self.random.random() < chance
 
     def playbook(self) -> AbstractPlaybook:
-        random = self.random
         targets = self._targets()
         steps = [self._step(number, targets[number]) for number in range(self.size)]
         if self.bases and steps[0].tool == "value" and steps[0].loop is None:
-            steps[0] = replace(steps[0], writes=(*steps[0].writes, *self.bases))
+            steps[0] = replace(steps[0], writes=(*steps[0].writes, *self.bases.items()))
         steps = [self._joined(step, steps) for step in steps]
         final = None
         if self._chance(0.2):
@@ -100,6 +103,13 @@ class _PlaybookMaker:
             targets = [list(range(1, last)), *([last] for _ in range(1, last)), []]
             if self._chance(0.3):
                 targets[random.randrange(1, last)].append(random.randrange(1, size))
+                targets[0].append(random.randrange(1, size))
+        elif self.shape == "knot":
+            # Two joins that wait for each other, and others behind them.
+            targets = [[1, 2], [2, 3], [1, 3], *([] for _ in range(3, size))]
+            targets[0] += [3] * random.choice((0, 1))
+            random.shuffle(targets[0])
+            targets[3] += [4] * (size > 4)
         elif self.shape == "chain":
             targets = [[number + 1] for number in range(size - 1)] + [[]]
         else:
@@ -118,7 +128,8 @@ class _PlaybookMaker:
     def _step(self, number: int, targets: list[int]) -> AbstractStep:
         random = self.random
         loop = self._loop(number) if self._chance(0.3) else None
-        tool = "value" if loop or not targets else random.choice(("value", "value", "value", "pass", "none"))
+        tools = ("value", "value", "pass", "none") if targets else ("value", "value", "pass")
+        tool = "value" if loop else random.choice(tools)
         fails = tool != "none" and loop is None and self._chance(0.3)
         failing = (
             frozenset(random.sample(range(3), k=random.choice((1, 2, 3)))) if fails else frozenset[int]()
@@ -129,7 +140,7 @@ class _PlaybookMaker:
             key = random.choice(("a", "a", f"k{number}"))
             writes = ((key, random.choice((V, number, ("next", key)))),)
         ending = ((random.choice(("a", f"e{number}")), number + 10),) if self._chance(0.15) else ()
-        arcs = tuple(self._arc(number, target, loop, may_fail) for target in targets)
+        arcs = tuple(self._arc(number, target, loop, may_fail=may_fail) for target in targets)
         return AbstractStep(
             name=f"s{number}",
             tool=tool,  # type: ignore[arg-type]  # one of the three words above
@@ -146,13 +157,15 @@ class _PlaybookMaker:
     def _joined(self, step: AbstractStep, steps: list[AbstractStep]) -> AbstractStep:
         """A join where several arcs lead, mostly; of any only where no token comes round again."""
         arcs = sum(arc.target == step.name for other in steps for arc in other.arcs)
+        if self.shape == "knot" and step.name in ("s1", "s2") and self._chance(0.9):
+            return replace(step, join="all")
         if not self._chance(0.75 if arcs > 1 else 0.15):
             return step
         kinds: list[Any] = ["all", "all", "any", 2, 2, 3]
         join = self.random.choice(kinds)
         return step if join == "any" and _comes_round(step, steps) else replace(step, join=join)
 
-    def _arc(self, number: int, target: int, loop: AbstractLoop | None, may_fail: bool) -> AbstractArc:
+    def _arc(self, number: int, target: int, loop: AbstractLoop | None, *, may_fail: bool) -> AbstractArc:
         random = self.random
         writes: tuple[Write, ...] = ()
         if self._chance(0.15):
@@ -176,13 +189,16 @@ class _PlaybookMaker:
         random = self.random
         parallel = self._chance(0.5)
         reducer = random.choice([*ITEMS]) if parallel or self._chance(0.5) else None
-        pool: tuple[Any, ...] = random.choice(ITEMS[reducer]) if reducer else ALIKE
+        shared = reducer is not None and self._chance(0.4)
+        pools = ITEMS[reducer] if reducer else (ALIKE,)
+        pool = pools[0] if shared else random.choice(pools)
         items = tuple(random.choice(pool) for _ in range(random.choice((0, 1, 2, 3, 3, 4, 5))))
-        key = f"l{number}" if self._chance(0.8) else ""
+        # Of loops that share a key, each must reduce onto what the others have left.
+        key = f"t_{reducer}" if shared else f"l{number}" if self._chance(0.8) else ""
         failing = frozenset(index for index in range(len(items)) if self._chance(0.4))
-        bases = BASES.get(reducer, ()) if reducer and key else ()
+        bases = BASES[reducer] if reducer and key and pool is pools[0] else ()
         if bases and self._chance(0.5):
-            self.bases.append((key, random.choice(bases)))
+            self.bases[key] = random.choice(bases)
         return AbstractLoop(
             items=items,
             parallel=parallel,

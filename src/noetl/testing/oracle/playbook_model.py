@@ -36,12 +36,15 @@ class _ModelRun(NamedTuple):
     step: AbstractStep
     args: Mapping[str, Any]
     result: Any
-    failed: bool
     writes: tuple[tuple[str, Any], ...]
     """What it still writes, one after the other, before it ends."""
     contributions: tuple[Any, ...]
     """What its loop hands to the reducer when it is done."""
     event: Mapping[str, Any]
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.event["name"] == "step.failed")
 
 
 class _ModelState:
@@ -151,7 +154,7 @@ class PlaybookModel:
                 self._schedule(state, self.steps[name], state.waiting.pop(name))
 
     def _settle(self, state: _ModelState) -> bool:
-        """Nothing runs: the join of all that has waited longest goes on; then what others have left over goes.
+        """Nothing runs: the join of all that waited longest goes on; then what others left over goes.
 
         What a retry of a failed run could still change stays. False if nothing is left to do.
         """
@@ -282,7 +285,7 @@ def run_of(
         "name": "step.failed" if failed else "step.done",
         "v": (result or {}).get("args", {}).get("v") if step.tool == "value" else None,
     }
-    return _ModelRun(step, args, result, failed, tuple(writes), (), event)
+    return _ModelRun(step, args, result, tuple(writes), (), event)
 
 
 def _written(value: Any, v: int, seen: Mapping[str, Any]) -> Any:
@@ -318,10 +321,10 @@ def _loop_run(
                 {"index": index, "item": item, "seen": seen} if loop.key else {"index": index, "item": item}
             )
     if failed and not loop.best_effort:
-        return _ModelRun(step, args, None, True, tuple(writes), (), {"name": "step.failed"})
+        return _ModelRun(step, args, None, tuple(writes), (), {"name": "step.failed"})
     told = {"total": len(loop.items), "succeeded": len(loop.items) - failed, "failed": failed}
     event = {"name": "loop.done", "loop": told}
-    return _ModelRun(step, args, results, False, tuple(writes), tuple(contributions), event)
+    return _ModelRun(step, args, results, tuple(writes), tuple(contributions), event)
 
 
 def holds(condition: Condition, run: _ModelRun, ctx: Mapping[str, Any]) -> bool:
@@ -348,24 +351,27 @@ def holds(condition: Condition, run: _ModelRun, ctx: Mapping[str, Any]) -> bool:
             raise ValueError(condition)
 
 
-def loop_counts(loop: AbstractLoop) -> set[tuple[int, int]]:
-    """How many iterations may have begun, and how many of these failed, when the loop is over."""
-    ends: set[tuple[int, int]] = set()
-    ahead = [(0, frozenset[int](), frozenset[int]())]  # begun, running, failed
-    seen = set(ahead)
-    most = loop.in_flight if loop.parallel else 1
-    while ahead:
-        begun, running, failed = ahead.pop()
-        following = [(begun, running - {index}, failed | ({index} & loop.failing)) for index in running]
-        stopped = failed and not loop.best_effort
-        lowest = min(running, default=begun)
-        if begun < len(loop.items) and not stopped and len(running) < most and begun < lowest + loop.window:
-            following.append((begun + 1, running | {begun}, failed))
-        if not following:
-            ends.add((begun, len(failed)))
-        ahead += [state for state in following if state not in seen]
-        seen.update(following)
-    return ends
+def loop_problem(loop: AbstractLoop, moves: Sequence[tuple[int, str]]) -> str:
+    """What is wrong with how the iterations of a run began and ended, in that order; empty if nothing is."""
+    open_ones: set[int] = set()
+    begun = 0
+    stopped = False
+    for index, move in moves:
+        if move == "begins":
+            lowest = min(open_ones, default=begun)
+            full = len(open_ones) >= (loop.in_flight if loop.parallel else 1)
+            if index != begun or stopped or full or index >= lowest + loop.window:
+                return f"iteration {index} begins too early"
+            open_ones.add(index)
+            begun += 1
+        else:
+            if index not in open_ones or move != ("error" if index in loop.failing else "success"):
+                return f"iteration {index} ends with {move}"
+            open_ones.remove(index)
+            stopped = stopped or (move == "error" and not loop.best_effort)
+    if open_ones or (begun < len(loop.items) and not stopped):
+        return f"{begun} of {len(loop.items)} iterations began, and {len(open_ones)} never ended"
+    return ""
 
 
 def combine(reducer: str, base: Any, writes: Sequence[Any]) -> Any:
