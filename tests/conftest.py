@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.run_seed import RUN_SEED
+from tests.new_seeds import RUN_SEED
 from tests.s3_server import S3Server, s3_server
 
 pytest.register_assert_rewrite("noetl.testing")

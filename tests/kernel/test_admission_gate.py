@@ -110,7 +110,7 @@ def test_a_wait_that_is_asked_again_ends_when_it_would_have_ended() -> None:
     (token,) = driver.state.tokens.values()
     deadline = token.deadline
     assert deadline == driver.now + 30 * SECOND
-    asked = driver.names.count("TokenParked")
+    parked = driver.names.count("TokenParked")
     for again in (
         lambda: driver.submit(Signal("go", 1)),
         lambda: driver.submit(PatchCtx((Patch(scope="ctx", path=("go",), value=2),))),
@@ -119,8 +119,8 @@ def test_a_wait_that_is_asked_again_ends_when_it_would_have_ended() -> None:
     ):
         driver.now += 5 * SECOND
         again()
-        assert driver.names.count("TokenParked") > asked, "it was not asked again"
-        asked = driver.names.count("TokenParked")
+        assert driver.names.count("TokenParked") > parked, "it was not asked again"
+        parked = driver.names.count("TokenParked")
         assert token.deadline == deadline
     assert driver.timers() == [(deadline, TimerFired(token.id))]
     assert (driver.run().error.kind, driver.now) == ("timeout", deadline)

@@ -10,7 +10,7 @@ from hypothesis import is_hypothesis_test, settings
 
 from tests.expr import test_expression_laws
 from tests.kernel import test_kernel_fast_paths, test_laws, test_reference_laws
-from tests.run_seed import RUN_SEED
+from tests.new_seeds import RUN_SEED
 
 EXAMPLES = 15
 LAWS_AT_ONCE = 5

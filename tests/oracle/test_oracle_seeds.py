@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from noetl.testing.oracle.__main__ import main
-from noetl.testing.oracle.seed_check import SeedCheck
+from noetl.testing.oracle.observed_ends import SeedCheck
+from tests.new_seeds import new_seeds
 from tests.oracle.net_mutations import NET_MUTATIONS
-from tests.run_seed import new_seeds
 from tests.simulator.mutations import planted
 
 SEEDS = 200

@@ -10,7 +10,7 @@ from noetl.testing.simulator.shrinker import shrink
 from noetl.testing.simulator.simulated_world import SimulatedWorld
 from noetl.testing.simulator.simulation import SimulationVerdict, Simulator
 from noetl.testing.simulator.simulation_report import describe_scenario, failure_report
-from tests.run_seed import new_seeds
+from tests.new_seeds import new_seeds
 from tests.simulator.mutations import MUTATIONS, planted
 
 SEEDS = 2_000

@@ -5,7 +5,7 @@ import asyncio
 import sys
 from collections.abc import Iterable, Sequence
 
-from noetl.testing.oracle.seed_check import SeedCheck
+from noetl.testing.oracle.observed_ends import SeedCheck
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -23,8 +23,8 @@ def canonical_document(playbook: AbstractPlaybook, *, timed: bool = False) -> Si
     steps = [_step(step, timed=timed) for step in playbook.steps]
     if playbook.final is not None:
         executor.append(f"final_step: {playbook.final.name}")
-        told = '"{{ [args.status, args.waiting | length, args.discarded | length] }}"'
-        tasks = [TaskPiece("tell", "kind: noop", f"set: {{ctx.final: {told}}}")]
+        summary = '"{{ [args.status, args.waiting | length, args.discarded | length] }}"'
+        tasks = [TaskPiece("tell", "kind: noop", f"set: {{ctx.final: {summary}}}")]
         tasks += [_check("true")] if playbook.final.failing else []
         steps.append(StepPiece(playbook.final.name, tasks=tuple(tasks)))
     if playbook.output:
@@ -95,11 +95,11 @@ def _loop(loop: AbstractLoop) -> str:
 
 def _arc(step: AbstractStep, arc: AbstractArc) -> ArcPiece:
     guard = "" if arc.condition == ("always",) else f'when: "{{{{ {_guard(arc.condition)} }}}}"'
-    told = '"-"'
+    summary = '"-"'
     if step.loop is not None:
         counts = ", ".join(f"'{name}': event.loop.{name}" for name in ("total", "succeeded", "failed"))
-        told = f"\"{{{{ {{{counts}}} if event.name == 'loop.done' else '-' }}}}\""
-    args = f'args: {{v: "{{{{ {V_NOW} + {arc.more} }}}}", of_{step.name}: {told}}}'
+        summary = f"\"{{{{ {{{counts}}} if event.name == 'loop.done' else '-' }}}}\""
+    args = f'args: {{v: "{{{{ {V_NOW} + {arc.more} }}}}", of_{step.name}: {summary}}}'
     writes = f"set: {{{_writes(arc.writes)}}}" if arc.writes else ""
     return ArcPiece(arc.target, join_entries(guard, args, writes))
 

@@ -18,7 +18,9 @@ from noetl.local import Local
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.oracle.abstract_playbook import AbstractPlaybook
 from noetl.testing.oracle.document_writer import canonical_document
-from noetl.testing.oracle.playbook_model import PlaybookModel, loop_problem
+from noetl.testing.oracle.loop_model import loop_problem
+from noetl.testing.oracle.playbook_generator import abstract_playbook
+from noetl.testing.oracle.playbook_model import PlaybookModel, TooManyStates
 from noetl.testing.simulator.audit import AuditFailure
 from noetl.testing.simulator.scenario import SimulatedScenario, random_faults
 from noetl.testing.simulator.simulated_world import SimulatedWorld
@@ -112,3 +114,43 @@ class Oracle:
 
 def _text_of(end: dict[str, Any]) -> str:
     return json.dumps(end, sort_keys=True)
+
+
+class SeedCheck:
+    """Checks seeds, one after the other. An async context manager, since it keeps an engine."""
+
+    def __init__(self) -> None:
+        self._store = SqliteStore.in_memory()
+        self._local = Local(self._store)
+        self._simulator = Simulator()
+
+    async def __aenter__(self) -> "SeedCheck":
+        await self._local.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._local.__aexit__(None, None, None)
+        await self._store.close()
+
+    async def check(self, seed: int) -> str:
+        """What is wrong, with the document and how to see it again; empty if nothing is."""
+        playbook = abstract_playbook(seed)
+        try:
+            oracle = Oracle(playbook)
+        except TooManyStates:
+            return ""
+        where, problem = "", oracle.problem(await engine_end(self._local, self._store, playbook))
+        if not problem:
+            where = ", in the simulator"
+            problem = self._simulated_problem(oracle, seed)
+        if not problem:
+            return ""
+        again = f"python -m noetl.testing.oracle --seed {seed}"
+        return f"seed {seed}{where}: {problem}\n\n{canonical_document(playbook).text}\nagain: {again}"
+
+    def _simulated_problem(self, oracle: Oracle, seed: int) -> str:
+        try:
+            observed = simulated_end(self._simulator, abstract_playbook(seed), seed)
+        except AuditFailure as finding:
+            return str(finding)
+        return oracle.problem(observed) if observed is not None else ""

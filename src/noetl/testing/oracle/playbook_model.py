@@ -4,7 +4,7 @@ It is written from the specification alone and shares nothing with what it judge
 expressions or of the reader. Nothing here is clever. All orders are tried one by one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from noetl.testing.oracle.abstract_playbook import (
     Condition,
     Write,
 )
+from noetl.testing.oracle.loop_model import reduced_value
 
 MOST_STATES = 600
 
@@ -143,9 +144,9 @@ class PlaybookModel:
 
     def _may_still_come(self, state: _ModelState, name: str) -> bool:
         """Whether a run, a token at another join or a failed run could bring a token to this step."""
-        places = {run.step.name for run in state.runs} | set(state.failures)
-        places |= {other for other in state.waiting if other != name}
-        return any(name in self.reach[place] for place in places)
+        steps = {run.step.name for run in state.runs} | set(state.failures)
+        steps |= {other for other in state.waiting if other != name}
+        return any(name in self.reach[step] for step in steps)
 
     def _fire_joins(self, state: _ModelState) -> None:
         """Joins of all that nothing can come to any more."""
@@ -178,9 +179,9 @@ class PlaybookModel:
         args: dict[str, Any] = {}
         for token in tokens:
             args.update(token.args)
-        # Of several branches it hands on the result of the last in the document, as the execution does.
-        brought = max(reversed(tokens), key=lambda token: self.position.get(token.source or "", -1)).brought
-        state.runs.append(run_of(step, args, tokens, state.ctx, brought))
+        # Of several branches it hands on the result of the last in the document; of its tokens, the first.
+        brought = max(tokens, key=lambda token: self.position.get(token.source or "", -1)).brought
+        state.runs.append(_run_of(step, args, tokens, state.ctx, brought))
 
     def _advance(self, state: _ModelState, number: int) -> None:
         run = state.runs[number]
@@ -192,7 +193,7 @@ class PlaybookModel:
         del state.runs[number]
         step = run.step
         if step.loop is not None and step.loop.reducer and run.contributions:
-            state.ctx[step.loop.key] = combine(
+            state.ctx[step.loop.key] = reduced_value(
                 step.loop.reducer, state.ctx.get(step.loop.key), run.contributions
             )
         for write in step.ending_writes:
@@ -209,7 +210,7 @@ class PlaybookModel:
         self._fire_joins(state)
 
     def _arcs_taken(self, state: _ModelState, run: _ModelRun) -> list[AbstractArc]:
-        taken = [arc for arc in run.step.arcs if holds(arc.condition, run, state.ctx)]
+        taken = [arc for arc in run.step.arcs if _holds(arc.condition, run, state.ctx)]
         return taken if run.step.inclusive else taken[:1]
 
     def _take(self, state: _ModelState, run: _ModelRun, arcs: list[AbstractArc]) -> None:
@@ -237,8 +238,8 @@ class PlaybookModel:
         failed = bool(state.failures)
         if (final := self.playbook.final) is not None:
             steps[final.name] = ("failed" if final.failing else "completed", 1)
-            told = ["failed" if failed else "completed", len(state.waiting), len(state.discarded)]
-            state.ctx["final"] = told
+            counts = ["failed" if failed else "completed", len(state.waiting), len(state.discarded)]
+            state.ctx["final"] = counts
             failed = failed or bool(final.failing)
         # The last in the document; of several runs of that step, the one that ended last.
         _, result = max(reversed(state.branch_ends), key=lambda end: end[0], default=(0, None))
@@ -254,7 +255,7 @@ class PlaybookModel:
         }
 
 
-def run_of(
+def _run_of(
     step: AbstractStep,
     args: Mapping[str, Any],
     tokens: tuple[_ModelToken, ...],
@@ -297,7 +298,7 @@ def _written(value: Any, v: int, seen: Mapping[str, Any]) -> Any:
 def _loop_run(
     step: AbstractStep, loop: AbstractLoop, args: Mapping[str, Any], ctx: Mapping[str, Any]
 ) -> _ModelRun:
-    """Iterations in the order of their items; where that is not so it makes no difference that is told."""
+    """Iterations in the order of their items; where that is not so it makes no difference that is counts."""
     writes: list[Write] = []
     contributions: list[Any] = []
     results: list[Any] = []
@@ -306,7 +307,7 @@ def _loop_run(
     for index, item in enumerate(loop.items):
         own = [item, item] if loop.twice else [item]
         if loop.key and loop.reducer:
-            seen = combine(loop.reducer, ctx.get(loop.key), own)
+            seen = reduced_value(loop.reducer, ctx.get(loop.key), own)
         elif loop.key:
             seen = item
             writes += [(loop.key, item)] * len(own)
@@ -322,12 +323,12 @@ def _loop_run(
             )
     if failed and not loop.best_effort:
         return _ModelRun(step, args, None, tuple(writes), (), {"name": "step.failed"})
-    told = {"total": len(loop.items), "succeeded": len(loop.items) - failed, "failed": failed}
-    event = {"name": "loop.done", "loop": told}
+    counts = {"total": len(loop.items), "succeeded": len(loop.items) - failed, "failed": failed}
+    event = {"name": "loop.done", "loop": counts}
     return _ModelRun(step, args, results, tuple(writes), tuple(contributions), event)
 
 
-def holds(condition: Condition, run: _ModelRun, ctx: Mapping[str, Any]) -> bool:
+def _holds(condition: Condition, run: _ModelRun, ctx: Mapping[str, Any]) -> bool:
     match condition:
         case ("always",):
             return True
@@ -344,80 +345,8 @@ def holds(condition: Condition, run: _ModelRun, ctx: Mapping[str, Any]) -> bool:
         case ("ctx", key, value):
             return bool(ctx.get(key, 0) == value)
         case ("result", value):
-            return bool(run.event.get("v") == value)
+            return isinstance(run.result, dict) and run.result["args"].get("v") == value
         case ("some failed",):
             return run.step.loop is not None and (run.failed or run.event["loop"]["failed"] > 0)
         case _:
             raise ValueError(condition)
-
-
-def loop_problem(loop: AbstractLoop, moves: Sequence[tuple[int, str]]) -> str:
-    """What is wrong with how the iterations of a run began and ended, in that order; empty if nothing is."""
-    open_ones: set[int] = set()
-    begun = 0
-    stopped = False
-    for index, move in moves:
-        if move == "begins":
-            lowest = min(open_ones, default=begun)
-            full = len(open_ones) >= (loop.in_flight if loop.parallel else 1)
-            if index != begun or stopped or full or index >= lowest + loop.window:
-                return f"iteration {index} begins too early"
-            open_ones.add(index)
-            begun += 1
-        else:
-            if index not in open_ones or move != ("error" if index in loop.failing else "success"):
-                return f"iteration {index} ends with {move}"
-            open_ones.remove(index)
-            stopped = stopped or (move == "error" and not loop.best_effort)
-    if open_ones or (begun < len(loop.items) and not stopped):
-        return f"{begun} of {len(loop.items)} iterations began, and {len(open_ones)} never ended"
-    return ""
-
-
-def combine(reducer: str, base: Any, writes: Sequence[Any]) -> Any:
-    """The writes, in their order, onto what was there; None if nothing was."""
-    values = [*writes] if base is None else [base, *writes]
-    match reducer:
-        case "sum":
-            return sum(values)
-        case "count":
-            return (base or 0) + len(writes)
-        case "min":
-            return min(values)
-        case "max":
-            return max(values)
-        case "first":
-            return writes[0]
-        case "last":
-            return writes[-1]
-        case "append":
-            return [*(base or []), *writes]
-        case "concat":
-            return "".join(values) if isinstance(values[0], str) else [x for value in values for x in value]
-        case "merge":
-            return {key: value for mapping in values for key, value in mapping.items()}
-        case "union":
-            return _union(base or [], writes)
-        case _:
-            raise ValueError(reducer)
-
-
-def _union(base: list[Any], writes: Sequence[Any]) -> list[Any]:
-    """A list counts as its items. What was there stays as it was."""
-    items = list(base)
-    for write in writes:
-        for item in write if isinstance(write, list) else [write]:
-            if not any(same(item, other) for other in items):
-                items.append(item)
-    return items
-
-
-def same(first: Any, second: Any) -> bool:
-    """Equal as JSON: true is no number."""
-    if isinstance(first, bool) or isinstance(second, bool):
-        return first is second
-    if isinstance(first, list) and isinstance(second, list):
-        return len(first) == len(second) and all(map(same, first, second))
-    if isinstance(first, dict) and isinstance(second, dict):
-        return first.keys() == second.keys() and all(same(first[key], second[key]) for key in first)
-    return bool(first == second)
