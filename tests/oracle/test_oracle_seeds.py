@@ -44,8 +44,8 @@ def test_many_seeds_are_a_command_that_tells_what_fails(capsys: pytest.CaptureFi
     assert capsys.readouterr().out == "2 seeds, 0 failed\n"
     (mutation,) = (bug for bug in NET_MUTATIONS if bug.name == "an arc does not write")
     with planted(mutation):
-        assert main(["--seed", "0"]) == 1
+        assert main(["--seed", "3"]) == 1
     out = capsys.readouterr().out
-    assert "seed 0: it ended as" in out
-    assert "again: python -m noetl.testing.oracle --seed 0\n" in out
+    assert "seed 3: it ended as" in out
+    assert "again: python -m noetl.testing.oracle --seed 3\n" in out
     assert out.endswith("1 seeds, 1 failed\n")

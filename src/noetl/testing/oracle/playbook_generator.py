@@ -37,15 +37,21 @@ ALIKE = (
     None,
 )
 """What a careless comparison takes for equal."""
+TEXTS = ("x", "", "yz")
 ITEMS: dict[Reducer, tuple[tuple[Any, ...], ...]] = {
     "sum": (NUMBERS,),
     "count": (ALIKE,),
     "min": (NUMBERS, ("b", "a", "B", "", "10", "9")),
     "max": (NUMBERS, ("b", "a", "B", "", "10", "9")),
     "append": (ALIKE, ([1], [], [2, 3])),
-    "concat": (([1], [], [2, [3]], [1]), ("x", "", "yz")),
+    "concat": (([1], [], [2, [3]], [1]), TEXTS),
     "merge": (({"x": 1}, {"y": {"a": 1}}, {"y": {"b": 2}}, {}, {"x": None}),),
-    "union": (ALIKE, NUMBERS),
+    "union": (
+        ALIKE,
+        NUMBERS,
+        ([[1]], [[True]], [[1.0], 1]),
+        ({"x": [0]}, {"x": [False]}, {"x": 0}, {"x": False}),
+    ),
     "first": (ALIKE[:-1],),
     "last": (ALIKE[:-1],),
 }
@@ -127,7 +133,7 @@ class _PlaybookMaker:
 
     def _step(self, number: int, targets: list[int]) -> AbstractStep:
         random = self.random
-        loop = self._loop(number) if self._chance(0.3) else None
+        loop = self._loop(number) if self._chance(0.35 if number else 0.1) else None
         tools = ("value", "value", "pass", "none") if targets else ("value", "value", "pass")
         tool = "value" if loop else random.choice(tools)
         fails = tool != "none" and loop is None and self._chance(0.3)
@@ -192,12 +198,14 @@ class _PlaybookMaker:
         shared = reducer is not None and self._chance(0.4)
         pools = ITEMS[reducer] if reducer else (ALIKE,)
         pool = pools[0] if shared else random.choice(pools)
-        items = tuple(random.choice(pool) for _ in range(random.choice((0, 1, 2, 3, 3, 4, 5))))
+        items = tuple(random.choice(pool) for _ in range(random.choice((0, 1, 2, 3, 4, 4, 5))))
         # Of loops that share a key, each must reduce onto what the others have left.
         key = f"t_{reducer}" if shared else f"l{number}" if self._chance(0.8) else ""
         failing = frozenset(index for index in range(len(items)) if self._chance(0.4))
         bases = BASES[reducer] if reducer and key and pool is pools[0] else ()
-        if bases and self._chance(0.5):
+        if pool == TEXTS:
+            bases = ("old",)
+        if bases and self._chance(0.7):
             self.bases[key] = random.choice(bases)
         return AbstractLoop(
             items=items,
