@@ -22,6 +22,8 @@ _ELSEWHERE = "--home or --store names another place"
 class Home:
     """The store, large results, task logs, the locks of owners and the key of credentials, below one folder.
 
+    And the playbooks that were read before, which can be removed at any time.
+
     Nothing is made before `make`.
     """
 
@@ -31,6 +33,7 @@ class Home:
         self.results = folder / "results"
         self.scratch = folder / "scratch"
         self.logs = folder / "logs"
+        self.playbooks = folder / "playbooks"
         self.owners = folder / "owners.lock"
         self.key = folder / "key"
         self._next_key = folder / "key.new"
@@ -76,14 +79,18 @@ class Home:
             restrict_folder(self.folder)
             for file in (self._ignore, self.owners, self.key, self._next_key):
                 restrict_file(file)
-            for folder in (self.results, self.scratch, self.logs):
+            for folder in self._folders:
                 restrict_tree(folder)
+
+    @property
+    def _folders(self) -> tuple[Path, ...]:
+        return self.results, self.scratch, self.logs, self.playbooks
 
     def _is_own_folder(self) -> bool:
         """Whether it is named as homes are, or holds nothing that is not ours."""
         if self.folder.name.endswith(FOLDER):
             return True
-        own = {path.name for path in (self.results, self.scratch, self.logs, self.owners, self.key)}
+        own = {path.name for path in (*self._folders, self.owners, self.key)}
         own |= {self._next_key.name, self._ignore.name, STORE, f"{STORE}-wal", f"{STORE}-shm"}
         try:
             # An empty folder that anybody may use is `/tmp` of a container.

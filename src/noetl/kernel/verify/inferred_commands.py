@@ -27,9 +27,11 @@ from noetl.events.bodies import (
     RunResumed,
     RunSuspended,
     SignalReceived,
+    StepCompletedByHand,
     StepDone,
     StepFailed,
     StepScheduled,
+    StepSkipped,
     TaskProcessed,
     TaskStarted,
     TokenClaimed,
@@ -43,6 +45,7 @@ from noetl.kernel.net.commands import (
     ChildEnded,
     Claim,
     Command,
+    CompleteStep,
     Fork,
     LeaseLost,
     PatchCtx,
@@ -51,6 +54,7 @@ from noetl.kernel.net.commands import (
     Resume,
     Retry,
     Signal,
+    SkipStep,
     TimerFired,
 )
 from noetl.kernel.net.execution_request import decide_request
@@ -73,6 +77,8 @@ TAKEN_AS_RECORDED = (
     ExecutionPaused,
     ExecutionResumed,
     SignalReceived,
+    StepCompletedByHand,
+    StepSkipped,
 )
 """Events that say what was asked: there is nothing in them to decide again."""
 
@@ -80,6 +86,7 @@ TAKEN_AS_RECORDED = (
 def infer_commands(state: ExecutionState, tail: Sequence[Event]) -> Iterator[Command]:
     """The commands that may have led to the first event of `tail`, the likeliest first."""
     body = tail[0].body
+    yield from _infer_end_by_hand(state, tail)
     match body:
         case PlaybookExecutionRequested():
             yield _infer_request(state, body, tail)
@@ -103,6 +110,26 @@ def infer_commands(state: ExecutionState, tail: Sequence[Event]) -> Iterator[Com
             yield from _infer_child_end(body)
         case _:
             yield from _infer_timers(state, body)
+
+
+def _infer_end_by_hand(state: ExecutionState, tail: Sequence[Event]) -> Iterator[Command]:
+    """A failed run is opened before somebody ends it, and a token that waits gets a run."""
+    match [event.body for event in tail[:2]]:
+        case [StepCompletedByHand() | StepSkipped() as end, *_]:
+            run = state.runs.get(end.run)
+        case [ExecutionRetried(), StepCompletedByHand() | StepSkipped() as end]:
+            run = state.failed_runs.get(end.run)
+        case [StepScheduled(step=step), StepCompletedByHand() | StepSkipped() as end]:
+            yield _command_of_end(end, step)
+            return
+        case _:
+            return
+    if run is not None:
+        yield _command_of_end(end, run.step.name)
+
+
+def _command_of_end(end: StepCompletedByHand | StepSkipped, step: str) -> CompleteStep | SkipStep:
+    return SkipStep(step, end.by) if isinstance(end, StepSkipped) else CompleteStep(step, end.result, end.by)
 
 
 def _infer_timers(state: ExecutionState, body: EventBody) -> Iterator[Command]:
