@@ -141,8 +141,8 @@ class RecordedDisk:
             elif inode in self._descriptors:
                 self._synced_bytes[inode] = self._current_bytes(inode)
 
-    def _sync_descriptor(self, file: Any) -> None:
-        descriptor = file if isinstance(file, int) else file.fileno()  # as `os.fsync` takes both
+    def _sync_descriptor(self, fd: Any) -> None:
+        descriptor = fd if isinstance(fd, int) else fd.fileno()  # as `os.fsync` takes both
         self.sync(os.fstat(descriptor).st_ino, lambda: self._fsync(descriptor))
 
     def _current_names(self) -> dict[int, dict[str, int]]:
