@@ -29,6 +29,12 @@ def pytest_report_header() -> str:
     return f"new seeds: TEST_SEED={RUN_SEED} repeats this run"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files whose tests may take long go first: at the end, one worker would wait for what another just began."""
+    long_files = {item.path for item in items if item.get_closest_marker("timeout")}
+    items.sort(key=lambda item: item.path not in long_files)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What was not collected is said: `tests/quantum/conftest.py` leaves its tests out without Qiskit."""
     if terminalreporter.stats.get("failed"):
@@ -48,6 +54,17 @@ def public_folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp())
     yield folder
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def memory_folder(tmp_path: Path) -> Iterator[Path]:
+    """In memory where there is such a place: for tests that sync much, and need no disk that does it."""
+    memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
+    if not memory.is_dir():
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=memory) as name:
+        yield Path(name)
 
 
 @pytest.fixture(scope="session")

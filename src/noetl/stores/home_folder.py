@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG, S_ISVTX
 
 from noetl.ports.store import StoreUnusable
+from noetl.stores.durable_folder import flush_folder
 from noetl.stores.private_files import (
     make_private_folder,
     open_private_file,
@@ -55,11 +57,20 @@ class Home:
         return status.st_size > 0
 
     def make(self) -> None:
-        """Makes the folder if it is not there, with a `.gitignore` of its own. Raises StoreUnusable."""
+        """Makes the folder if it is not there, with a `.gitignore` of its own; durable on return.
+
+        Raises StoreUnusable.
+        """
         if self.folder.is_dir():
             return
+        made = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
         try:
             make_private_folder(self.folder)
+            # What SQLite syncs in there would be lost with the name of the folder. Where that may not be read
+            # it cannot be flushed, and the store is used all the same.
+            for folder in made:
+                with suppress(PermissionError):
+                    flush_folder(folder.parent)
             with open(open_private_file(self._ignore, os.O_WRONLY), "w", encoding="utf-8") as file:
                 file.write("*\n")
         except FileExistsError:
