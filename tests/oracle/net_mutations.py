@@ -126,12 +126,6 @@ NET_MUTATIONS = [
         "occupancy.joined += 1",
         "occupancy.joined += 1\n    state.occupied &= ~(1 << plan.number)",
     ),
-    Mutation(
-        "a join is not looked at when a step settles",
-        S + "marking:settle_step",
-        "(plan.above >> number & 1 or join == number)",
-        "plan.above >> number & 1",
-    ),
     # Loops
     Mutation("a failed loop begins more", S + "run_state:RunState.can_start", "or loop.broken >= 0", ""),
     Mutation(
