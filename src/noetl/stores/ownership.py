@@ -154,13 +154,13 @@ class Owners:
             lock_file.close_if_unused()
 
     def _keep(self, lock_file: _LockFile | None) -> None:
-        kept, self._kept = self._kept, lock_file
+        previous, self._kept = self._kept, lock_file
         if lock_file is not None:
             lock_file.users += 1
         # A forked child leaves the descriptor alone that its parent opened, as it does with what that owns.
-        if kept is not None and kept.process == os.getpid():
-            kept.users -= 1
-            kept.close_if_unused()
+        if previous is not None and previous.process == os.getpid():
+            previous.users -= 1
+            previous.close_if_unused()
 
     def _lock_file(self) -> _LockFile:
         path = self._path
