@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 from msgspec import structs
 
 from noetl.dsl.document.problem import Problem
+from noetl.engine.catalog.known_playbooks import KnownPlaybooks
 from noetl.engine.catalog.playbook_record import PlaybookSource
-from noetl.engine.catalog.playbooks import Playbooks
+from noetl.engine.catalog.playbooks import PlaybookDocument, Playbooks
 from noetl.engine.catalog.preflight import unread_keys
 from noetl.engine.service import Watch
 from noetl.engine.summary import Execution, execution_of
@@ -67,9 +68,9 @@ async def arun(
     name, text = read_source(source)
     file = "" if text is source else os.path.abspath(os.fspath(source))
     warnings: list[Problem] = []
-    playbooks = Playbooks(
+    playbooks = playbooks_of(
+        configuration,
         [Path(os.fspath(folder)) for folder in catalogs],
-        configuration.settings.allow_kinds,
         on_read=lambda document: warnings.extend(document.playbook.warnings),
     )
     async with open_local(configuration, playbooks=playbooks) as (local, _):
@@ -143,6 +144,18 @@ def _loop_is_running() -> bool:
     return True
 
 
+def playbooks_of(
+    configuration: Configuration,
+    folders: Iterable[Path] = (),
+    *,
+    on_read: Callable[[PlaybookDocument], None] | None = None,
+) -> Playbooks:
+    """What reads documents for the store that is set; those that its home knows it need not read."""
+    in_home = store_file_of(store_url(configuration)) is not None
+    known = KnownPlaybooks(home_of(configuration).playbooks) if in_home else None
+    return Playbooks(folders, configuration.settings.allow_kinds, on_read=on_read, known=known)
+
+
 @asynccontextmanager
 async def open_local(
     configuration: Configuration,
@@ -174,7 +187,7 @@ async def open_local(
         async with Local(
             store,
             slots=settings.slots,
-            playbooks=playbooks or Playbooks(allow_kinds=settings.allow_kinds),
+            playbooks=playbooks or playbooks_of(configuration),
             watch=watch,
             credentials=EncryptedCredentials(store, key_location(configuration)),
             **options,

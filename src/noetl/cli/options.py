@@ -1,6 +1,5 @@
 """The options and arguments that several commands share, what some of them amount to, and who gives them."""
 
-import getpass
 import os
 import re
 from collections.abc import Callable
@@ -170,6 +169,8 @@ def read_configuration(*, home: str | None, store: str | None, output: str | Non
 
 def current_user() -> str:
     """The name of the user who asks, as events record it; empty where the system knows none."""
+    import getpass
+
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):

@@ -110,7 +110,10 @@ class Runner:
     async def kill(self) -> None:
         """Interrupts everything in flight. Nothing is reported."""
         self._held = True
-        tasks = [task for claimed in self._claimed.values() for task in claimed.tasks.values()]
+        tasks: list[asyncio.Task[None]] = []
+        for claimed in self._claimed.values():
+            claimed.interrupted = True  # a tool may give an outcome all the same
+            tasks += claimed.tasks.values()
         for task in tasks:
             task.cancel()
         if tasks:

@@ -6,7 +6,7 @@ It stands in `sql/*.sql` and nowhere else.
 import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
 import apsw
@@ -14,7 +14,7 @@ import msgspec
 
 from noetl.ports.store import FACTS, Effects, fact_values
 
-_FOLDER = files("noetl.stores.sqlite") / "sql"
+_FOLDER = Path(__file__).with_name("sql")  # `importlib.resources` would bring half of the library along
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _VALUES = re.compile(r"VALUES (\([?, ]+\))")
 _OPTION = re.compile(r"^.* -- if (\w+)\n", re.MULTILINE)
