@@ -42,12 +42,10 @@ class CatalogStore(Protocol):
         ...
 
     async def catalog_entry(self, path: str, version: int = 0) -> CatalogEntry | None:
-        """This version of a playbook; the newest for 0."""
+        """A version of a playbook; the newest for 0."""
         ...
 
-    async def catalog_entries(
-        self, *, prefix: str = "", after: str = "", limit: int = 100
-    ) -> CatalogPage:
+    async def catalog_entries(self, *, prefix: str = "", after: str = "", limit: int = 100) -> CatalogPage:
         """The newest version of each path that begins so, in order, above `after`, the cursor of a page."""
         ...
 

@@ -22,7 +22,7 @@ _ELSEWHERE = "--home or --store names another place"
 class Home:
     """The store, large results, task logs, the locks of owners and the key of credentials, below one folder.
 
-    Nothing is made before `make`.
+    And what a server leaves there for those who look for it. Nothing is made before `make`.
     """
 
     def __init__(self, folder: Path, store: Path | None = None) -> None:
@@ -33,6 +33,10 @@ class Home:
         self.logs = folder / "logs"
         self.owners = folder / "owners.lock"
         self.key = folder / "key"
+        self.server = folder / "server.json"
+        self.server_lock = folder / "server.lock"
+        self.server_log = folder / "server.log"
+        self.admin_token = folder / "admin.token"
         self._next_key = folder / "key.new"
         self._ignore = folder / ".gitignore"
 
@@ -74,16 +78,21 @@ class Home:
         """
         if self._is_own_folder():
             restrict_folder(self.folder)
-            for file in (self._ignore, self.owners, self.key, self._next_key):
+            for file in (self._ignore, self.owners, self.key, self._next_key, *self._server_files):
                 restrict_file(file)
             for folder in (self.results, self.scratch, self.logs):
                 restrict_tree(folder)
+
+    @property
+    def _server_files(self) -> tuple[Path, ...]:
+        return self.server, self.server_lock, self.server_log, self.admin_token
 
     def _is_own_folder(self) -> bool:
         """Whether it is named as homes are, or holds nothing that is not ours."""
         if self.folder.name.endswith(FOLDER):
             return True
         own = {path.name for path in (self.results, self.scratch, self.logs, self.owners, self.key)}
+        own |= {path.name for path in self._server_files}
         own |= {self._next_key.name, self._ignore.name, STORE, f"{STORE}-wal", f"{STORE}-shm"}
         try:
             # An empty folder that anybody may use is `/tmp` of a container.
