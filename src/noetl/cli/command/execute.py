@@ -75,6 +75,7 @@ def execute(
         return await client.wait(started.execution_id)
 
     try:
+        console.say(f"{started.execution_id} {started.status}; waiting for its end")
         detail = ask_server(configuration, wait_for_end)
     except KeyboardInterrupt:
         console.say(f"no longer waiting; {started.execution_id} goes on")

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,18 +140,21 @@ def serve(
     ready: int | None = None
     if detach:
         home.make()
-        ready = _detach(home)
-        if ready is None:
+        if isinstance(forked := _detach(home), bytes):
+            console.write_bytes(forked)
             return
+        ready = forked
     from noetl.api import dedicate_process
     from noetl.daemon import run_server
     from noetl.server.http.http_server import ListenFailed
     from noetl.stores.server_record import ServerRunning
 
     def announce(record: "ServerRecord") -> None:
-        _print_record(configuration, home, record)
-        if ready is not None:
-            os.write(ready, b"ready")
+        text = _record_text(configuration, home, record)
+        if ready is None:
+            console.write_bytes(text)
+        else:
+            os.write(ready, text)
             os.close(ready)
 
     dedicate_process()
@@ -185,18 +187,17 @@ def _server_home(home: str | None, output: str | None) -> "tuple[Configuration, 
     return configuration, server_home_of(configuration)
 
 
-def _print_record(configuration: "Configuration", home: "Home", record: "ServerRecord") -> None:
+def _record_text(configuration: "Configuration", home: "Home", record: "ServerRecord") -> bytes:
     if configuration.settings.output == "json":
         document: dict[str, Any] = msgspec.to_builtins(record)
-        console.write_json({**document, "home": str(home.folder)})
-    else:
-        console.write_text(f"listening on {record.url}\n")
+        return console.json_bytes({**document, "home": str(home.folder)})
+    return f"listening on {record.url}\n".encode()
 
 
-def _detach(home: "Home") -> int | None:
-    """Goes on in a child, which gets the end of a pipe to say that it is ready; then the parent gets None.
+def _detach(home: "Home") -> int | bytes:
+    """Goes on in a child, which gets the end of a pipe to say there what is printed when it is ready.
 
-    The child's messages go to the log of the home, what it announces to our standard output.
+    The parent gets that. The child has nothing of the terminal: its messages go to the log of the home.
     """
     from noetl.stores.private_files import open_private_file
 
@@ -204,13 +205,15 @@ def _detach(home: "Home") -> int | None:
     if os.fork():
         os.close(writing)
         with open(reading, "rb") as pipe:
-            if pipe.read():
-                return None
+            if announced := pipe.read():
+                return announced
         hint = f"{home.server_log} says why"
         raise CommandFailure("server", "the server did not start", hint=hint, exit_code=3)
     os.close(reading)
     os.setsid()
+    nowhere = os.open(os.devnull, os.O_RDONLY)
     log = open_private_file(home.server_log, os.O_WRONLY | os.O_APPEND)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno() if sys.stdin else 0)
-    os.dup2(log, 2)
+    # Whoever waits for the end of our output would else wait for the server.
+    for number, target in ((0, nowhere), (1, log), (2, log)):
+        os.dup2(target, number)
     return writing

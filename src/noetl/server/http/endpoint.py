@@ -15,7 +15,7 @@ from noetl.model.normalisation import MAX_DEPTH
 from noetl.model.timestamp import now_micros
 from noetl.ports.catalog import AuditEntry
 from noetl.ports.http_api import ProblemCode, Role
-from noetl.server.http.access import Caller, require_role
+from noetl.server.http.access import Caller, caller_of, require_role
 from noetl.server.http.problems import ApiProblem, problem_of, problem_response, wrong_type
 from noetl.server.http.resources import ServerResources
 
@@ -93,7 +93,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
         caller = Caller("", "viewer")
         try:
             if self.role is not None:
-                caller = require_role(request.scope, self.role)
+                caller = caller_of(request.scope)
+                require_role(request.scope, self.role)
             query = self._read_query(request)
             body = await self._read_body(request) if self.body is not None else None
             answer = await self.handler(ApiCall(request, resources, caller, query, body))
