@@ -77,7 +77,7 @@ async def run_server(
         try:
             await _prepare_access(store, home, options.host)
             listener = listen(options.host, options.port)
-            async with _open_resources(configuration, home, store, options) as resources:
+            async with open_resources(configuration, home, store, options) as resources:
                 server = HttpServer(create_application(resources, routes), listener, options.tls)
                 await _resume_interrupted(resources)
                 serving = asyncio.create_task(server.serve())
@@ -110,9 +110,10 @@ async def _prepare_access(store: Store, home: Home, host: str) -> None:
 
 
 @asynccontextmanager
-async def _open_resources(
+async def open_resources(
     configuration: Configuration, home: Home, store: Store, options: ServerOptions
 ) -> AsyncIterator[ServerResources]:
+    """What the endpoints of a server work with, on an open store: an engine that runs."""
     settings = configuration.settings
     bell = EventBell()
     playbooks = CatalogPlaybooks(store, options.directory.absolute(), settings.allow_kinds)

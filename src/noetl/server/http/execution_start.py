@@ -91,6 +91,8 @@ async def start_execution(
 
 def require_room(resources: ServerResources) -> None:
     """Raises ApiProblem `overloaded`: new work is put off before what runs must wait."""
+    if resources.bell.closed:
+        raise ApiProblem("overloaded", "the server is about to end")
     queued: int = getattr(resources.store, "queued_bytes", 0)
     limits = resources.limits
     if queued > limits.queued_bytes or resources.engine.live_executions >= limits.live_executions:
