@@ -1,67 +1,65 @@
-"""Measures the workloads of this checkout and of another one in turns, and prints the medians of both.
+"""Measures the noetl of this checkout and of another one in turns, by the protocol of all benchmarks.
 
     .venv/bin/python -m bench.against ../other          # another checkout with its own .venv
-    .venv/bin/python -m bench.against ../other w1 w2 --rounds 9
+    .venv/bin/python -m bench.against ../other --only w1,w2 --rounds 9
 
-Every workload is a process of its own. Which checkout comes first changes from round to round: neither has
-the better minutes of the machine.
+Both run this checkout's workloads, so that only the engine differs. Below 1 means that this one is faster.
 """
 
 import argparse
-import json
-import statistics
-import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench.compare import SECONDS, our_workloads
-from bench.measurement import Measurement
+from bench.compare import Comparison
+from bench.noetl_side import NoetlSide
+from bench.results import Results
+from bench.run import add_plan_options, plan_of
+from bench.summary import round_ratios, spread_of_rounds
+from bench.tables import Table, render_plain
+from bench.workload_table import WORKLOADS
 
-HERE = Path(__file__).parents[1]
-ROUNDS = 5
+OTHER, THIS = "other", "this"
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench.against", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("other", type=Path, help="the checkout to compare with")
-    parser.add_argument("workloads", nargs="*", default=our_workloads(), help="all of them if none is named")
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    options = parser.parse_args()
+    add_plan_options(parser)
+    options = parser.parse_args(arguments)
     python = options.other.absolute() / ".venv" / "bin" / "python"
     if not python.exists():
         sys.exit(f"{options.other} has no .venv: run its scripts/noetl once")
-    print(f"{'':<5}{'other':>12}{'this':>12}{'ratio':>8}   lowest and highest ratio of a round")
-    for workload in options.workloads:
-        print(line(workload, options.other.absolute(), python, options.rounds), flush=True)
+    sides = [NoetlSide(OTHER, str(python)), NoetlSide(THIS)]
+    comparison = Comparison(sides, options.other, plan_of(options), options.only)
+    comparison.measure()
+    print(*render_plain(against_table(comparison.results)), *comparison.results.reasons.items(), sep="\n")
+    if comparison.results.reasons:
+        sys.exit(1)
 
 
-def line(workload: str, other: Path, python: Path, rounds: int) -> str:
-    """The medians of a workload and what this checkout's is to the other's: below 1 is faster."""
-    sides = {"other": (other, str(python)), "this": (HERE, sys.executable)}
-    values: dict[str, list[float]] = {side: [] for side in sides}
-    unit = ""
-    for number in range(rounds):
-        for side in sorted(sides, reverse=bool(number % 2)):
-            measurement = measure(workload, *sides[side])
-            values[side].append(measurement.value)
-            unit = measurement.unit
-    medians = {side: statistics.median(measured) for side, measured in values.items()}
-    ratios = [this / that for this, that in zip(values["this"], values["other"], strict=True)]
-    return (
-        f"{workload:<5}{medians['other']:>9.2f} {unit:<2}{medians['this']:>9.2f} {unit:<2}"
-        f"{medians['this'] / medians['other']:>8.3f}   {min(ratios):.3f} … {max(ratios):.3f}"
-    )
+def against_table(results: Results) -> Table:
+    head = ["", "figure", f"{OTHER}, ms", f"{THIS}, ms", "ratio", "least and most of a round"]
+    return Table("This checkout against another one: medians", head, list(_lines(results)))
 
 
-def measure(workload: str, folder: Path, python: str) -> Measurement:
-    """One process of one checkout."""
-    command = [python, "-m", "bench.workloads", workload]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False)
-    if done.returncode:
-        sys.exit(f"{workload} in {folder}: {done.stderr.strip()}")
-    return Measurement(**json.loads(done.stdout.splitlines()[-1]))
+def _lines(results: Results) -> Iterator[list[str]]:
+    for name in results.reports:
+        other, this = results.rounds(name, OTHER), results.rounds(name, THIS)
+        for figure in WORKLOADS[name].figures:
+            ratios = round_ratios(other, this, figure)
+            spreads = [spread_of_rounds(rounds, figure) for rounds in (other, this)]
+            medians = [f"{spread.median * 1e3:,.2f}" if spread else "" for spread in spreads]
+            if ratios is not None:
+                yield [
+                    name,
+                    figure,
+                    *medians,
+                    f"{ratios.median:.3f}",
+                    f"{ratios.least:.3f} … {ratios.most:.3f}",
+                ]
 
 
 if __name__ == "__main__":

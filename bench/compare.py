@@ -1,181 +1,155 @@
-"""The workloads on NoETL and on its peers, in turns, the best of three rounds.
+"""Measures sides in turns, as `bench.protocol` says, and counts their fsyncs in a pass of its own.
 
-A round measures every side after the other, and every workload is a process of its own, so that all sides
-see the same minutes of the machine. What does not exist or fails leaves its cell empty and says why.
+What does not exist or fails leaves its cells empty and says why; it is not tried again in later rounds.
 """
 
-import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from bench.measurement import Measurement
-from bench.peers.peer import Peer, Unavailable, Worker, environment
-from bench.workloads import TITLES
+import msgspec
 
-OURS = "noetl"
-ROUNDS = 3
-SECONDS = 120
-"""How long one workload may take in one round."""
+from bench.noetl_side import NoetlSide
+from bench.process_memory import peak_bytes
+from bench.protocol import Plan, Recorder, Report
+from bench.results import Results
+from bench.resumption import ResumptionFailed
+from bench.side import Side, Unavailable, Worker, Wrap
+from bench.summary import shot_values, spread_of
+from bench.sync_calls import SyncTrace, why_uncounted
+from bench.workload_table import END, FIRST_STEP, WORKLOADS, Workload
 
-
-class Comparison(NamedTuple):
-    """`best[workload][side]`; `reasons` say which cells are empty because something failed."""
-
-    best: dict[str, dict[str, Measurement]]
-    versions: dict[str, dict[str, str]]
-    reasons: dict[str, str]
-
-    def add(self, workload: str, side: str, measurement: Measurement) -> None:
-        """Keeps the better of two rows."""
-        cells = self.best.setdefault(workload, {})
-        if side not in cells or measurement.value < cells[side].value:
-            cells[side] = measurement
+SECONDS = 300
+"""How long a workload may take in one round on one side."""
 
 
-def our_workloads() -> list[str]:
-    """The modules `bench/workloads/w*.py`."""
-    return sorted(path.stem for path in (Path(__file__).parent / "workloads").glob("w*.py"))
+class Comparison:
+    """`folder` is where sides are installed, each below its name; its results grow while it goes on."""
 
+    def __init__(self, sides: Sequence[Side], folder: Path, plan: Plan, names: Sequence[str]) -> None:
+        self.results = Results(plan, sides=[side.NAME for side in sides])
+        self._folder = folder.absolute()
+        self._workloads = [WORKLOADS[name] for name in names]
+        self._plan = plan
+        self._sides = [side for side in sides if self._install(side)]
+        self.results.durable = [side.NAME for side in self._sides if side.DURABLE]
 
-def compare(peers: Sequence[Peer], folder: Path) -> Comparison:
-    """Measures us and every peer, in turns; peers are installed below `folder` first."""
-    comparison = Comparison({}, {}, {})
-    folder = folder.absolute()
-    usable = [peer for peer in peers if _prepare(peer, folder / peer.NAME, comparison)]
-    ours = Worker([sys.executable, "-m", "bench.workloads"], environment())
-    for number in range(ROUNDS):
-        _print_progress(f"round {number + 1} of {ROUNDS}: {OURS}")
-        _measure(OURS, ours, our_workloads(), comparison)
-        for peer in usable:
-            _print_progress(f"round {number + 1} of {ROUNDS}: {peer.NAME}")
-            _measure_peer(peer, folder / peer.NAME, comparison)
-    return comparison
+    def _install(self, side: Side) -> bool:
+        try:
+            side.install(self._folder / side.NAME)
+            self.results.versions[side.NAME] = side.versions(self._folder / side.NAME)
+        except Unavailable as error:
+            self.results.reasons[side.NAME] = f"not installed: {error}"
+            return False
+        return True
 
+    def measure(self) -> None:
+        for number in range(self._plan.rounds):
+            for workload in self._workloads:
+                for side in rotated(self._sides, number):
+                    if self._is_wanted(side, workload):
+                        print_progress(
+                            f"round {number + 1} of {self._plan.rounds}: {workload.name} {side.NAME}"
+                        )
+                        report = self._measure_one(side, workload)
+                        sides = self.results.reports.setdefault(workload.name, {})
+                        sides.setdefault(side.NAME, [None] * number).append(report)
 
-def _prepare(peer: Peer, folder: Path, comparison: Comparison) -> bool:
-    _print_progress(f"{peer.NAME}: installing, if it is not there")
-    try:
-        peer.install(folder)
-        comparison.versions[peer.NAME] = peer.versions(folder)
-    except Unavailable as error:
-        comparison.reasons[peer.NAME] = f"not installed: {error}"
-        return False
-    return True
+    def count_syncs(self) -> None:
+        """One warm-up and one shot of everything that was measured, traced and not timed."""
+        reason = why_uncounted()
+        if reason:
+            self.results.reasons["fsyncs"] = f"not counted: {reason}"
+            return
+        plan = Plan(1, 1, 1, self._plan.shrink)
+        for workload in self._workloads:
+            for side in self._sides:
+                if workload.shape == "resume" or not self._is_wanted(side, workload):
+                    continue
+                print_progress(f"fsyncs: {workload.name} {side.NAME}")
+                with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+                    trace = SyncTrace(Path(folder))
+                    report = self._run_worker(side, workload, plan, trace.wrap, " fsyncs")
+                    if report is not None:
+                        counts = trace.count(report.windows)
+                        self.results.sync_calls.setdefault(workload.name, {})[side.NAME] = counts
 
+    def _is_wanted(self, side: Side, workload: Workload) -> bool:
+        measurable = isinstance(side, NoetlSide) or not workload.ours_only
+        return measurable and f"{side.NAME} {workload.name}" not in self.results.reasons
 
-def _measure_peer(peer: Peer, folder: Path, comparison: Comparison) -> None:
-    """A new server for each workload: what one leaves behind in it would slow down the next."""
-    for workload in TITLES:
+    def _measure_one(self, side: Side, workload: Workload) -> Report | None:
+        if workload.shape != "resume":
+            report = self._run_worker(side, workload, self._plan, list)
+        else:
+            report = self._resume(side, workload.shrunk(self._plan.shrink))
+        if report is not None:
+            for figure in report.seconds:
+                print_progress(f"  {figure} {spread_of(shot_values(report, figure)).median * 1e3:,.2f} ms")
+        return report
+
+    def _run_worker(
+        self, side: Side, workload: Workload, plan: Plan, wrap: Wrap, column: str = ""
+    ) -> Report | None:
+        """In a new process, at peers beside a new server: what one leaves behind would slow down the next."""
+        reasons, cell = self.results.reasons, f"{side.NAME} {workload.name}{column}"
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as data:
             try:
-                with peer.serve(folder, Path(data)) as worker:
-                    _measure(peer.NAME, worker, [workload], comparison)
+                with side.serve(self._folder / side.NAME, Path(data), wrap) as worker:
+                    return run_worker(worker, workload, plan)
             except Unavailable as error:
-                comparison.reasons[f"{peer.NAME} {workload}"] = f"not started: {error}"
+                reasons[cell] = f"not started: {error}"
+            except subprocess.TimeoutExpired:
+                reasons[cell] = f"took longer than {SECONDS} s"
+            except subprocess.CalledProcessError as error:
+                reasons[cell] = " ".join(error.stderr.strip().splitlines()[-2:])
+        return None
 
-
-def _measure(side: str, worker: Worker, workloads: Sequence[str], comparison: Comparison) -> None:
-    for workload in workloads:
+    def _resume(self, side: Side, workload: Workload) -> Report | None:
+        """Each shot begins with a new store. There are no warm-ups: the next process is always a cold one."""
+        cell = f"{side.NAME} {workload.name}"
+        plan = Plan(1, 0, self._plan.shots, self._plan.shrink)
+        recorder = Recorder(workload, plan, "as in w1b", waits=True)
         try:
-            done = subprocess.run(
-                [*worker.command, workload],
-                env=worker.environment,
-                capture_output=True,
-                text=True,
-                timeout=SECONDS,
-                check=True,
-            )
-            measurement = read_measurement(json.loads(done.stdout.splitlines()[-1]))
-            _print_progress(f"  {workload} {measurement.value:,.1f} {measurement.unit}")
-            comparison.add(workload, side, measurement)
-        except subprocess.TimeoutExpired:
-            comparison.reasons[f"{side} {workload}"] = f"took longer than {SECONDS} s"
-        except subprocess.CalledProcessError as error:
-            comparison.reasons[f"{side} {workload}"] = " ".join(error.stderr.strip().splitlines()[-2:])
+            for _ in recorder.shots():
+                with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as data:
+                    times = side.resume(self._folder / side.NAME, Path(data), workload.steps)
+                recorder.keep(FIRST_STEP, times.first_step)
+                recorder.keep(END, times.end)
+        except (Unavailable, ResumptionFailed, subprocess.TimeoutExpired) as error:
+            self.results.reasons[cell] = str(error)
+            return None
+        return recorder.report(peak=0)
 
 
-def read_measurement(fields: dict[str, object]) -> Measurement:
-    """A line of a peer's worker, or a row of ours."""
-    match fields:
-        case {"workload": str(name), "seconds": float(seconds), "n": int(n), **other_fields}:
-            measurement = Measurement(name, seconds * 1e3, "ms", n=n)
-        case {
-            "workload": str(name),
-            "p50_ms": float(middle),
-            "p95_ms": float(p95),
-            "n": int(n),
-            **other_fields,
-        }:
-            measurement = Measurement(name, middle, "ms", n=n, p95=p95)
-        case {"name": str(name), "value": int(value) | float(value), "unit": str(unit), **other_fields}:
-            return _our_measurement(Measurement(name, value, unit), other_fields)
-        case _:
-            raise ValueError(f"not a measured row: {fields}")
-    return measurement._replace(durability=str(other_fields["durability"]), note=str(other_fields["note"]))
+def run_worker(worker: Worker, workload: Workload, plan: Plan) -> Report:
+    """Raises CalledProcessError, TimeoutExpired."""
+    done = subprocess.run(
+        [*worker.command, workload.name, *plan.arguments()],
+        env=worker.environment,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=True,
+    )
+    report = read_report(done.stdout)
+    servers = peak_bytes(worker.servers)
+    report.peak = servers if worker.is_client else report.peak + servers
+    return report
 
 
-MILLISECONDS = {"s": 1e3, "ms": 1.0, "µs": 1e-3}
+def read_report(output: str) -> Report:
+    """The last line of what a worker printed. Raises msgspec.ValidationError if it is no report."""
+    return msgspec.json.decode(output.splitlines()[-1], type=Report)
 
 
-def _our_measurement(measurement: Measurement, other_fields: dict[str, object]) -> Measurement:
-    measurement = Measurement(**{**measurement._asdict(), **other_fields})
-    scale = MILLISECONDS.get(measurement.unit)
-    if scale is None:
-        return measurement
-    p95 = None if measurement.p95 is None else measurement.p95 * scale
-    return measurement._replace(value=measurement.value * scale, unit="ms", p95=p95)
+def rotated(sides: Sequence[Side], number: int) -> list[Side]:
+    """Another side comes first in each round."""
+    begin = number % len(sides) if sides else 0
+    return [*sides[begin:], *sides[:begin]]
 
 
-def table(comparison: Comparison, sides: Sequence[str]) -> Iterator[str]:
-    """Lines: a workload each, milliseconds of every side, and in brackets how many times ours it takes."""
-    titles = {**dict.fromkeys(sorted(comparison.best), ""), **TITLES}
-    lines = [["", "milliseconds", *sides]]
-    for workload in sorted(titles):
-        cells = comparison.best.get(workload, {})
-        ours = cells.get(OURS)
-        title = TITLES.get(workload) or (ours.name if ours else "")
-        if workload not in TITLES and ours is not None and ours.unit != "ms":
-            title += f" ({ours.unit})"
-        latency = any(measurement.p95 is not None for measurement in cells.values())
-        values = {side: measurement.value for side, measurement in cells.items()}
-        lines.append([workload, title + (", p50" if latency else ""), *_cells(values, sides)])
-        if latency:
-            tails = {
-                side: measurement.p95 for side, measurement in cells.items() if measurement.p95 is not None
-            }
-            lines.append(["", title + ", p95", *_cells(tails, sides)])
-    widths = [max(len(line[column]) for line in lines) for column in range(len(sides) + 2)]
-    for line in lines:
-        left = [cell.ljust(width) for cell, width in zip(line[:2], widths, strict=False)]
-        right = [cell.rjust(width) for cell, width in zip(line[2:], widths[2:], strict=True)]
-        yield "  ".join(left + right).rstrip()
-
-
-def _cells(values: dict[str, float], sides: Sequence[str]) -> Iterator[str]:
-    ours = values.get(OURS)
-    for side in sides:
-        value = values.get(side)
-        if value is None:
-            yield ""
-        elif side == OURS or ours is None:
-            yield f"{value:,.1f}"
-        else:
-            yield f"{value:,.1f} ({value / ours:,.1f}x)"
-
-
-def notes(comparison: Comparison) -> Iterator[str]:
-    """What each side promises about durability, what was scaled, and what failed."""
-    for workload, cells in sorted(comparison.best.items()):
-        for side, measurement in cells.items():
-            remarks = "; ".join(part for part in (measurement.durability, measurement.note) if part)
-            if remarks:
-                yield f"{workload} {side}: {remarks}"
-    yield from (f"{cell}: {reason}" for cell, reason in sorted(comparison.reasons.items()))
-
-
-def _print_progress(text: str) -> None:
+def print_progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)

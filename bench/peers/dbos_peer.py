@@ -4,9 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.peers.peer import Worker, environment, install_python, python, python_versions
+from bench.peers.peer import environment, install_python, python, python_versions
+from bench.resumption import Resumption, resume_program
+from bench.side import Worker, Wrap
 
 NAME = "dbos"
+DURABLE = True
 
 
 def install(folder: Path) -> None:
@@ -18,5 +21,14 @@ def versions(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def serve(folder: Path, data: Path) -> Iterator[Worker]:
-    yield Worker([python(folder), "-m", "bench.peers.scripts.dbos_worker"], environment(DATA=str(data)))
+def serve(folder: Path, data: Path, wrap: Wrap) -> Iterator[Worker]:
+    yield Worker(wrap([*_command(folder), "measure"]), environment(DATA=str(data)))
+
+
+def resume(folder: Path, data: Path, steps: int) -> Resumption:
+    command = _command(folder)
+    return resume_program([*command, "begin"], [*command, "resume"], environment(DATA=str(data)), data, steps)
+
+
+def _command(folder: Path) -> list[str]:
+    return [python(folder), "-m", "bench.peers.scripts.dbos_worker"]

@@ -1,4 +1,4 @@
-"""What a peer offers, and what installing and serving one needs."""
+"""What installing and serving a peer needs."""
 
 import json
 import os
@@ -10,40 +10,16 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
+
+from bench.side import Unavailable
 
 ROOT = Path(__file__).parents[2]
 INSTALL_SECONDS = 900
-START_SECONDS = 90
+START_SECONDS = 240
 STOP_SECONDS = 15
-
-
-class Unavailable(Exception):
-    """This peer cannot be measured here; the message says why."""
-
-
-class Worker(NamedTuple):
-    """The command that measures the workload named by a last argument and prints a JSON line."""
-
-    command: Sequence[str]
-    environment: Mapping[str, str]
-
-
-class Peer(Protocol):
-    """A module of this package."""
-
-    NAME: str
-
-    def install(self, folder: Path) -> None:
-        """Brings the peer into `folder`; a second call does nothing. Raises Unavailable."""
-
-    def versions(self, folder: Path) -> dict[str, str]:
-        """What is installed there."""
-
-    def serve(self, folder: Path, data: Path) -> AbstractContextManager[Worker]:
-        """Starts what the peer needs, with its files in `data`, and ends it again. Raises Unavailable."""
 
 
 def call(command: Sequence[str], folder: Path) -> str:
@@ -102,22 +78,24 @@ class Server(NamedTuple):
     process: subprocess.Popen[bytes]
     log: Path
 
-    def wait_for(self, url: str, body: bytes | None = None) -> None:
+    def wait_for(self, url: str, body: bytes | None = None, **headers: str) -> None:
         """Asks until the answer is good. Raises Unavailable if the server ends, or is late."""
         until = time.monotonic() + START_SECONDS
-        request = urllib.request.Request(url, body, {"content-type": "application/json"})  # noqa: S310 - an address on loopback
+        words = {name.replace("_", "-"): text for name, text in headers.items()}
+        request = urllib.request.Request(url, body, {"content-type": "application/json", **words})  # noqa: S310 - an address on loopback
         while time.monotonic() < until and self.process.poll() is None:
             try:
                 with urllib.request.urlopen(request, timeout=START_SECONDS):  # noqa: S310 - an address on loopback
                     return
             except OSError:
-                time.sleep(0.1)
+                time.sleep(0.02)
         state = "ended" if self.process.poll() is not None else f"gave no good answer in {START_SECONDS} s"
-        words = self.log.read_text("utf-8", "replace").strip().splitlines()
-        raise Unavailable(f"its server {state}: {' '.join(words[-2:])}")
+        lines = self.log.read_text("utf-8", "replace").strip().splitlines()
+        raise Unavailable(f"its server {state}: {' '.join(lines[-2:])}")
 
-    def end(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGKILL):
+    def end(self, *signals: signal.Signals) -> None:
+        """It and its children, politely first unless `signals` say otherwise."""
+        for number in signals or (signal.SIGTERM, signal.SIGKILL):
             try:
                 os.killpg(self.process.pid, number)
                 self.process.wait(STOP_SECONDS)

@@ -9,17 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.peers.peer import (
-    Worker,
-    environment,
-    free_port,
-    install_python,
-    python,
-    python_versions,
-    run_server,
-)
+from bench.peers.peer import environment, free_port, install_python, python, python_versions, run_server
+from bench.resumption import Resumption
+from bench.side import Unavailable, Worker, Wrap
 
 NAME = "prefect"
+DURABLE = False
 
 IDLE_SERVICES = (
     "CANCELLATION_CLEANUP",
@@ -43,7 +38,7 @@ def versions(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def serve(folder: Path, data: Path) -> Iterator[Worker]:
+def serve(folder: Path, data: Path, wrap: Wrap) -> Iterator[Worker]:
     port = free_port()
     settings = environment(
         PREFECT_HOME=str(data),
@@ -58,6 +53,11 @@ def serve(folder: Path, data: Path) -> Iterator[Worker]:
         **{f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in IDLE_SERVICES},
     )
     command = [python(folder), "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
-    with run_server([*command, "--no-ui"], settings, data / "server.log") as server:
+    with run_server(wrap([*command, "--no-ui"]), settings, data / "server.log") as server:
         server.wait_for(f"http://127.0.0.1:{port}/api/health")
-        yield Worker([python(folder), "-m", "bench.peers.scripts.prefect_worker"], settings)
+        worker = wrap([python(folder), "-m", "bench.peers.scripts.prefect_worker"])
+        yield Worker(worker, settings, servers=[server.process.pid])
+
+
+def resume(folder: Path, data: Path, steps: int) -> Resumption:  # noqa: ARG001 - as `Side` says
+    raise Unavailable("a flow whose process was killed does not go on by itself")

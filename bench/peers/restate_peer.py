@@ -7,15 +7,17 @@ slower; W1 and W2 showed no clear difference.
 
 import json
 import platform
+import signal
 import subprocess
+import time
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.peers.peer import (
-    Unavailable,
-    Worker,
+    Server,
     call,
     environment,
     free_port,
@@ -24,8 +26,11 @@ from bench.peers.peer import (
     python_versions,
     run_server,
 )
+from bench.resumption import STEPS, TRACE, Resumption, times_after, wait_for_middle
+from bench.side import Unavailable, Worker, Wrap
 
 NAME = "restate"
+DURABLE = True
 SERVER = "1.7.12"
 
 
@@ -44,36 +49,89 @@ def versions(folder: Path) -> dict[str, str]:
     return {"restate-server": package["version"], **python_versions(folder, ["restate-sdk", "granian"])}
 
 
+class Addresses(NamedTuple):
+    """Ports on loopback; a server that is started again has the same."""
+
+    ingress: int
+    admin: int
+    node: int
+    handlers: int
+
+    @classmethod
+    def free(cls) -> "Addresses":
+        return cls(*(free_port() for _ in cls._fields))
+
+    def settings(self) -> dict[str, str]:
+        return environment(
+            RESTATE_INGRESS__BIND_ADDRESS=f"127.0.0.1:{self.ingress}",
+            RESTATE_ADMIN__BIND_ADDRESS=f"127.0.0.1:{self.admin}",
+            RESTATE_BIND_ADDRESS=f"127.0.0.1:{self.node}",
+            RESTATE_LISTEN_MODE="tcp",
+            RESTATE_DISABLE_TELEMETRY="true",
+            RESTATE_LOG_FILTER="error",
+            INGRESS=self.url(self.ingress),
+        )
+
+    @staticmethod
+    def url(port: int) -> str:
+        return f"http://127.0.0.1:{port}"
+
+
 @contextmanager
-def serve(folder: Path, data: Path) -> Iterator[Worker]:
-    ingress, admin, node, handlers = (free_port() for _ in range(4))
-    settings = environment(
-        RESTATE_INGRESS__BIND_ADDRESS=f"127.0.0.1:{ingress}",
-        RESTATE_ADMIN__BIND_ADDRESS=f"127.0.0.1:{admin}",
-        RESTATE_BIND_ADDRESS=f"127.0.0.1:{node}",
-        RESTATE_LISTEN_MODE="tcp",
-        RESTATE_DISABLE_TELEMETRY="true",
-        RESTATE_LOG_FILTER="error",
-    )
+def serve(folder: Path, data: Path, wrap: Wrap) -> Iterator[Worker]:
+    addresses = Addresses.free()
+    settings = addresses.settings()
+    with run_both(folder, data, addresses, settings, wrap) as (server, handlers):
+        register(server, addresses)
+        worker = wrap([python(folder), "-m", "bench.peers.scripts.restate_worker"])
+        yield Worker(
+            worker,
+            {**settings, "DURABILITY": _durability(folder, settings)},
+            servers=[server.process.pid, handlers.process.pid],
+            is_client=True,
+        )
+
+
+def resume(folder: Path, data: Path, steps: int) -> Resumption:
+    """Server and handlers are killed and started again. The same request, by its key, waits for the end."""
+    addresses = Addresses.free()
+    trace = data / "steps.txt"
+    settings = {**addresses.settings(), TRACE: str(trace), STEPS: str(steps)}
+    url = f"{addresses.url(addresses.ingress)}/Workloads/chain"
+    body = json.dumps(steps).encode()
+    with run_both(folder, data, addresses, settings, list) as (server, handlers):
+        register(server, addresses)
+        server.wait_for(f"{url}/send", body, idempotency_key="bench")
+        wait_for_middle(trace, steps, server.process, server.log)
+        handlers.end(signal.SIGKILL)
+        server.end(signal.SIGKILL)
+    started = time.monotonic()
+    with run_both(folder, data, addresses, settings, list) as (server, _):
+        server.wait_for(url, body, idempotency_key="bench")
+        return times_after(trace, steps, started, time.monotonic())
+
+
+@contextmanager
+def run_both(
+    folder: Path, data: Path, addresses: Addresses, settings: Mapping[str, str], wrap: Wrap
+) -> Iterator[tuple[Server, Server]]:
+    """The server, and the process with the handlers."""
     serve = [python(folder), "-m", "granian", "--interface", "asgi", "--http", "2", "--loop", "uvloop"]
-    serve += [
-        "--no-ws",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(handlers),
-        "bench.peers.scripts.restate_service:app",
-    ]
+    serve += ["--no-ws", "--host", "127.0.0.1", "--port", str(addresses.handlers)]
+    serve += ["bench.peers.scripts.restate_service:app"]
     start = [str(_binary(folder)), "--no-logo", "--base-dir", str(data / "restate")]
     with (
-        run_server(start, settings, data / "server.log") as server,
-        run_server(serve, settings, data / "handlers.log"),
+        run_server(wrap(start), settings, data / "server.log") as server,
+        run_server(wrap(serve), settings, data / "handlers.log") as handlers,
     ):
-        server.wait_for(f"http://127.0.0.1:{admin}/health")
-        body = json.dumps({"uri": f"http://127.0.0.1:{handlers}"}).encode()
-        server.wait_for(f"http://127.0.0.1:{admin}/deployments", body)
-        command = [python(folder), "-m", "bench.peers.scripts.restate_worker", f"http://127.0.0.1:{ingress}"]
-        yield Worker(command, {**settings, "DURABILITY": _durability(folder, settings)})
+        yield server, handlers
+
+
+def register(server: Server, addresses: Addresses) -> None:
+    """Tells the server where the handlers are, as soon as both listen."""
+    admin = addresses.url(addresses.admin)
+    server.wait_for(f"{admin}/health")
+    server.wait_for(f"{admin}/deployments", json.dumps({"uri": addresses.url(addresses.handlers)}).encode())
 
 
 def _binary(folder: Path) -> Path:

@@ -1,17 +1,22 @@
-"""Our side of the workloads: one process, one store on disk, everything durable as by default."""
+"""An engine for a workload: one process, one store on disk, durable as by default."""
 
 import asyncio
 import tempfile
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeVar
 
+import noetl
+from bench.workload_table import FIB_RESULT, Workload
 from noetl.api import dedicate_process
 from noetl.engine.catalog.playbook_record import PlaybookSource
-from noetl.events.event import Event
-from noetl.kernel.state.execution_state import ExecutionState
+from noetl.engine.service import Watch
+from noetl.events.bodies import TaskProcessed
+from noetl.events.codec import decode
+from noetl.events.event_kind import EVENT_KINDS
 from noetl.local import Local
+from noetl.ports.store import Row
 from noetl.stores.home_folder import Home
 from noetl.stores.ownership import Owners
 from noetl.stores.results.file_backend import FileResults
@@ -19,67 +24,82 @@ from noetl.stores.sqlite.store import SqliteStore
 
 T = TypeVar("T")
 
-DURABLE = "SQLite WAL with synchronous=FULL"
-HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: bench, path: bench}\nworkflow:\n"
+DISK = "SQLite WAL, synchronous=FULL"
+WAITS = f"{DISK}; a step begins when all before it is on the disk"
+DOES_NOT_WAIT = (
+    f"{DISK}; pure and contained steps do not wait for the disk, they are recorded together after 25 ms at"
+    " the latest; the end of the run is on the disk when it is told"
+)
+_PROCESSED = next(kind.number for kind in EVENT_KINDS if kind.body is TaskProcessed)
 
 
-def chain(length: int, tool: str) -> PlaybookSource:
-    """Steps that follow one another."""
-    steps = [
-        f"- step: s{number}\n  tool: {tool}\n"
-        + (f"  next: {{arcs: [{{step: s{number + 1}}}]}}\n" if number < length - 1 else "")
-        for number in range(length)
-    ]
-    return PlaybookSource(HEAD + "".join(steps), "chain.yaml")
+@noetl.tool("bench_write")
+async def bench_write() -> None:
+    """Does nothing, and counts as a write: everything before it is durable when it begins."""
 
 
-def loop(count: int) -> PlaybookSource:
-    """A parallel loop of no-ops, 10 in flight."""
-    items = f'"{{{{ range({count}) | list }}}}"'
-    spec = "spec: {mode: parallel, max_in_flight: 10}"
-    text = f"- step: loop\n  loop: {{in: {items}, iterator: item, {spec}}}\n  tool: {{kind: noop}}\n"
-    return PlaybookSource(HEAD + text, "loop.yaml")
+def durability_of(workload: Workload) -> str:
+    return WAITS if workload.waits else DOES_NOT_WAIT
 
 
-Watch: TypeAlias = Callable[[str, Sequence[Event], ExecutionState], None]
+class BenchEngine(NamedTuple):
+    local: Local
+    store: SqliteStore
+
+    async def run(self, source: PlaybookSource, runs: int = 1) -> list[str]:
+        """The ids of executions that have ended well, started at once. Raises RuntimeError."""
+        ids = [await self.local.start(source) for _ in range(runs)]
+        states = [await self.local.wait_for_end(execution_id) for execution_id in ids]
+        failed = [state.error for state in states if state.status != "completed"]
+        if failed:
+            raise RuntimeError(f"{len(failed)} runs failed: {failed[0]}")
+        return ids
+
+    async def count_tasks(self, ids: Sequence[str], workload: Workload) -> int:
+        """How many tasks their histories say have ended well, with the result that they should have."""
+        expected = FIB_RESULT if workload.shape == "tasks" else None
+        count = 0
+        for execution_id in ids:
+            async for row in self._rows(execution_id):  # not all at once: memory is measured, too
+                count += _is_good(row, expected)
+        return count
+
+    async def _rows(self, execution_id: str) -> AsyncIterator[Row]:
+        after = 0
+        while rows := await self.store.read(execution_id, after=after):
+            for row in rows:
+                yield row
+            after = rows[-1].seq
 
 
-def with_engine(work: Callable[[Local], Awaitable[T]], watch: Watch | None = None) -> T:
-    """What `work` gives, on an engine in a folder of its own. `watch` gets events when they are durable."""
+def _is_good(row: Row, expected: object) -> bool:
+    if row.kind != _PROCESSED:
+        return False
+    body = decode(row.kind, row.body, row.version)
+    assert isinstance(body, TaskProcessed)  # noqa: S101 - its number says so
+    return body.outcome.status == "ok" and (expected is None or body.outcome.result == expected)
+
+
+@asynccontextmanager
+async def open_engine(folder: Path, watch: Watch | None = None) -> AsyncIterator[BenchEngine]:
+    """`watch` gets events when they are durable."""
+    home = Home(folder)
+    store = SqliteStore.at(home.store)
+    try:
+        owners, results = Owners(home.owners), FileResults(home.results)
+        async with Local(store, owners=owners, results=results, watch=watch) as local:
+            yield BenchEngine(local, store)
+    finally:
+        await store.close()
+
+
+def with_engine(work: Callable[[BenchEngine], Awaitable[T]], watch: Watch | None = None) -> T:
+    """What `work` gives, on an engine in a folder of its own."""
 
     async def run_work() -> T:
         with tempfile.TemporaryDirectory() as folder:
-            home = Home(Path(folder))
-            store = SqliteStore.at(home.store)
-            results = FileResults(home.results)
-            try:
-                owners = Owners(home.owners)
-                async with Local(store, owners=owners, results=results, watch=watch) as local:
-                    return await work(local)
-            finally:
-                await store.close()
+            async with open_engine(Path(folder), watch) as engine:
+                return await work(engine)
 
     dedicate_process()  # as the command line does
     return asyncio.run(run_work())
-
-
-async def time_runs(local: Local, source: PlaybookSource, runs: int = 1) -> tuple[float, ExecutionState]:
-    """Seconds from asking for the runs to the end of the last."""
-    began = time.perf_counter()
-    ids = [await local.start(source) for _ in range(runs)]
-    states = [await local.wait_for_end(execution_id) for execution_id in ids]
-    took = time.perf_counter() - began
-    failed = [state.error for state in states if state.status != "completed"]
-    if failed:
-        raise RuntimeError(f"{len(failed)} runs failed: {failed[0]}")
-    return took, states[-1]
-
-
-def best_of(source: PlaybookSource, times: int = 3, runs: int = 1) -> float:
-    """Milliseconds of the best time, after one to warm up."""
-
-    async def work(local: Local) -> float:
-        await time_runs(local, source, runs)
-        return min([(await time_runs(local, source, runs))[0] for _ in range(times)])
-
-    return with_engine(work) * 1e3

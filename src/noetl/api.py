@@ -11,8 +11,9 @@ from typing import Any
 from msgspec import structs
 
 from noetl.dsl.document.problem import Problem
+from noetl.engine.catalog.known_playbooks import KnownPlaybooks
 from noetl.engine.catalog.playbook_record import PlaybookSource
-from noetl.engine.catalog.playbooks import Playbooks
+from noetl.engine.catalog.playbooks import PlaybookDocument, Playbooks
 from noetl.engine.catalog.preflight import unread_keys
 from noetl.engine.service import Watch
 from noetl.engine.summary import Execution, execution_of
@@ -64,9 +65,9 @@ async def arun(
     name, text = read_source(source)
     file = "" if text is source else os.path.abspath(os.fspath(source))
     warnings: list[Problem] = []
-    playbooks = Playbooks(
+    playbooks = playbooks_of(
+        configuration,
         [Path(os.fspath(folder)) for folder in catalogs],
-        configuration.settings.allow_kinds,
         on_read=lambda document: warnings.extend(document.playbook.warnings),
     )
     async with open_local(configuration, playbooks=playbooks) as (local, _):
@@ -97,6 +98,18 @@ def run(source: TextOrPath, workload: Mapping[str, Any] | None = None, **options
     ends if the caller is interrupted.
     """
     return in_own_loop(arun(source, workload, **options))
+
+
+def playbooks_of(
+    configuration: Configuration,
+    folders: Iterable[Path] = (),
+    *,
+    on_read: Callable[[PlaybookDocument], None] | None = None,
+) -> Playbooks:
+    """What reads documents for the store that is set; those that its home knows it need not read."""
+    in_home = store_file_of(store_url(configuration)) is not None
+    known = KnownPlaybooks(home_of(configuration).playbooks) if in_home else None
+    return Playbooks(folders, configuration.settings.allow_kinds, on_read=on_read, known=known)
 
 
 @asynccontextmanager
@@ -130,7 +143,7 @@ async def open_local(
         async with Local(
             store,
             slots=settings.slots,
-            playbooks=playbooks or Playbooks(allow_kinds=settings.allow_kinds),
+            playbooks=playbooks or playbooks_of(configuration),
             watch=watch,
             credentials=EncryptedCredentials(store, key_location(configuration)),
             **options,

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from msgspec import Struct, structs
 
-from noetl.api import ended_execution, open_local
+from noetl.api import ended_execution, open_local, playbooks_of
 from noetl.engine.catalog.playbooks import Playbooks
 from noetl.engine.engine import LARGEST_TABLE
 from noetl.engine.history.lookup import find_execution, read_events, request_event_of, require_open
@@ -189,7 +189,7 @@ class Executions:
         return in_own_loop(run_to_end())
 
     def _playbooks(self) -> Playbooks:
-        return Playbooks(self._catalogs, self._configuration.settings.allow_kinds)
+        return playbooks_of(self._configuration, self._catalogs)
 
     @property
     def _owners(self) -> Owners:

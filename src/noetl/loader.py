@@ -3,21 +3,23 @@
 import gc
 import os
 import re
+import sys
 from collections.abc import Iterable
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.machinery import PathFinder
 from pkgutil import resolve_name
-from typing import BinaryIO, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeAlias
 
-from noetl.dsl.compiler import CompiledPlaybook, compile_playbook
 from noetl.dsl.document.kinds import Kind, Kinds, KindTaken
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.problem import PlaybookInvalid, Problem
 from noetl.dsl.document.source import MAX_CHARACTERS
 from noetl.model.errors import NoetlError
 from noetl.model.json import Json
-from noetl.tools.declaration import kind_from_entry_point
 from noetl.tools.kind_registry import BUILTIN, declared_kinds
+
+if TYPE_CHECKING:
+    from noetl.dsl.compiler import CompiledPlaybook
 
 TextOrPath: TypeAlias = str | os.PathLike[str]
 
@@ -63,8 +65,10 @@ def validate(
 
 def examine(
     text: str, name: str, *, dialect: str | None = None, allow_kinds: Iterable[str] = ()
-) -> CompiledPlaybook:
+) -> "CompiledPlaybook":
     """The playbook and its problems; `name` is what problems call the file."""
+    from noetl.dsl.compiler import compile_playbook  # noqa: PLC0415 - a known document needs no reader
+
     kinds = installed_kinds().with_allowed(allow_kinds)
     # Loading makes many objects and drops few: looking for garbage meanwhile costs a sixth of the time.
     collecting = gc.isenabled()
@@ -141,11 +145,21 @@ class _Packaged(NamedTuple):
     package: str
 
 
+_GROUP = "noetl.tools"
+"""The entry points by which installed packages bring kinds."""
+
+
 @cache
 def _packaged() -> tuple[_Packaged, ...]:
-    """The kinds that installed packages bring (entry point group `noetl.tools`)."""
+    """The kinds that installed packages bring."""
+    if not _may_be_packaged():
+        return ()
+    from importlib.metadata import entry_points  # noqa: PLC0415 - see `_may_be_packaged`
+
+    from noetl.tools.declaration import kind_from_entry_point  # noqa: PLC0415 - likewise
+
     kinds = []
-    for point in entry_points(group="noetl.tools"):
+    for point in entry_points(group=_GROUP):
         try:
             kind = kind_from_entry_point(point.load(), point.name)
         except Exception as error:  # packages of others may raise anything on import
@@ -155,3 +169,35 @@ def _packaged() -> tuple[_Packaged, ...]:
         package = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
         kinds.append(_Packaged(kind, package))
     return tuple(kinds)
+
+
+def _may_be_packaged() -> bool:
+    """Whether some package may have such an entry point. `entry_points` tells which, and never others.
+
+    To import what reads them takes a twentieth of a short command, and hardly anybody has such a package.
+    """
+    if any(hasattr(finder, "find_distributions") and finder is not PathFinder for finder in sys.meta_path):
+        return True
+    return any(map(_folder_may_hold_entry_point, sys.path))
+
+
+def _folder_may_hold_entry_point(folder: str) -> bool:
+    try:
+        names = os.listdir(folder or ".")
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # an archive, or something else that only `importlib` looks into
+    for name in names:
+        if name.endswith(".egg"):
+            return True
+        if name.endswith((".dist-info", ".egg-info")):
+            try:
+                with open(os.path.join(folder, name, "entry_points.txt"), "rb") as file:
+                    if _GROUP.encode() in file.read():
+                        return True
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError:
+                return True
+    return False

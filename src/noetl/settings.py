@@ -7,9 +7,7 @@ else reads the environment; a new setting is a new field of `Settings`.
 
 import os
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias, get_args
 
@@ -182,12 +180,16 @@ def _from_dotenv(path: Path | None) -> _Layer:
 def _from_toml(path: Path | None) -> _Layer:
     if path is None:
         return
+    import tomllib  # noqa: PLC0415 - most have no such file, and every command asks for the settings
+
     try:
         document = tomllib.loads(_text(path))
     except tomllib.TOMLDecodeError as error:
         raise SettingsWrong(f"{path}: {error}") from None
     for name, value in document.items():
         if name not in _NAMES:
+            from difflib import get_close_matches  # noqa: PLC0415 - likewise
+
             close = get_close_matches(name, _NAMES, 1)
             hint = f"did you mean `{close[0]}`?" if close else f"there are {', '.join(_NAMES)}"
             raise SettingsWrong(f"{path}: there is no setting `{name}`", hint)

@@ -1,6 +1,7 @@
 """The source code as data: its modules, what they define and who imports them."""
 
 import ast
+import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -39,9 +40,16 @@ def modules(folder: str) -> tuple[Module, ...]:
     return tuple(_modules(folder))
 
 
+def _python_files(folder: Path) -> Iterator[Path]:
+    """Not those below hidden folders: `bench/.peers` holds the programs of others."""
+    for directory, subdirectories, names in os.walk(folder):
+        subdirectories[:] = [name for name in subdirectories if not name.startswith(".")]
+        yield from (Path(directory) / name for name in names if name.endswith(".py"))
+
+
 def _modules(folder: str) -> Iterator[Module]:
     base = ROOT / "src" if folder == "src" else ROOT
-    for file in sorted((ROOT / folder).rglob("*.py")):
+    for file in sorted(_python_files(ROOT / folder)):
         parts = file.relative_to(base).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         text = file.read_text("utf-8")

@@ -3,27 +3,42 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from bench import compare as comparing
-from bench.compare import Comparison, compare, notes, our_workloads, read_measurement, table
-from bench.measurement import Measurement
+from bench.against import OTHER, THIS, against_table
+from bench.compare import Comparison, read_report
+from bench.noetl_side import NoetlSide
 from bench.peers import PEERS
-from bench.peers.peer import Unavailable, Worker, environment
+from bench.peers.peer import environment
+from bench.protocol import Plan, Report
+from bench.resumption import Resumption
+from bench.run import main as run_main
+from bench.run import peer_names, workload_names
+from bench.side import Unavailable, Worker, Wrap
+from bench.workload_table import END, FIRST_STEP, RUN
+from tests.bench.bench_reports import report_of, results_of
 
 PRINTS = """
-import json, sys
-if sys.argv[1] == "w3":
+import json, os, sys
+with open(os.environ["TURNS"], "a") as file:
+    print(*sys.argv[1:], file=file)
+if sys.argv[2] == "w3":
     sys.exit("no third workload")
 print("a greeting of the peer")
-print(json.dumps({"workload": sys.argv[1], "seconds": 0.5, "n": 100, "durability": "none", "note": ""}))
+shots = [[0.5]] * int(sys.argv[4])
+print(json.dumps({"workload": sys.argv[2], "seconds": {"run": shots}, "durability": "none", "peak": 7}))
 """
 
 
 class Printing:
-    """A peer whose worker prints what it is told to."""
+    """A side whose worker notes that it was called, and prints a report."""
 
-    NAME = "printing"
+    DURABLE = True
+
+    def __init__(self, name: str, turns: Path) -> None:
+        self.NAME, self._turns = name, turns
 
     def install(self, folder: Path) -> None:
         folder.mkdir(parents=True)
@@ -32,108 +47,113 @@ class Printing:
         return {"printing": str(folder.is_dir())}
 
     @contextmanager
-    def serve(self, folder: Path, data: Path) -> Iterator[Worker]:
+    def serve(self, folder: Path, data: Path, wrap: Wrap) -> Iterator[Worker]:
         assert folder != data
-        yield Worker([sys.executable, "-c", PRINTS], environment())
+        command = wrap([sys.executable, "-c", PRINTS, self.NAME])
+        yield Worker(command, environment(TURNS=str(self._turns)))
+
+    def resume(self, folder: Path, data: Path, steps: int) -> Resumption:
+        assert data.is_dir()
+        assert folder != data
+        return Resumption(float(steps), 2.0 * steps)
 
 
 class Missing(Printing):
-    NAME = "missing"
-
     def install(self, folder: Path) -> None:
         raise Unavailable(f"nothing to put into {folder.name}")
 
 
 @pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One round, without workloads of ours."""
-    monkeypatch.setattr(comparing, "ROUNDS", 1)
-    monkeypatch.setattr(comparing, "our_workloads", list)
+def turns(tmp_path: Path) -> Path:
+    return tmp_path / "turns.txt"
 
 
-@pytest.mark.usefixtures("alone")
-def test_a_peer_fills_its_column_and_a_failing_workload_says_why(tmp_path: Path) -> None:
-    comparison = compare([Printing()], tmp_path)
-    assert comparison.best["w1"]["printing"] == Measurement("w1", 500.0, "ms", n=100, durability="none")
-    assert comparison.versions == {"printing": {"printing": "True"}}
-    assert comparison.reasons == {"printing w3": "no third workload"}
-    assert "w3" not in comparison.best
+def comparison_of(turns: Path, names: list[str], plan: Plan, sides: str = "ab") -> Comparison:
+    return Comparison([Printing(name, turns) for name in sides], turns.parent / "peers", plan, names)
 
 
-@pytest.mark.usefixtures("alone")
-def test_a_peer_that_cannot_be_installed_is_left_out(tmp_path: Path) -> None:
-    comparison = compare([Missing()], tmp_path)
-    assert comparison == Comparison({}, {}, {"missing": "not installed: nothing to put into missing"})
+def test_sides_take_turns_within_a_round_and_another_is_first_in_the_next(turns: Path) -> None:
+    comparison = comparison_of(turns, ["w1", "w2"], Plan(2, 1, 3, 4))
+    comparison.measure()
+    assert turns.read_text().splitlines() == [
+        "a w1 1 3 4",
+        "b w1 1 3 4",
+        "a w2 1 3 4",
+        "b w2 1 3 4",
+        "b w1 1 3 4",
+        "a w1 1 3 4",
+        "b w2 1 3 4",
+        "a w2 1 3 4",
+    ]
 
 
-@pytest.mark.usefixtures("alone")
-def test_a_workload_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_round_keeps_its_report(turns: Path) -> None:
+    comparison = comparison_of(turns, ["w1"], Plan(2, 1, 3), "a")
+    comparison.measure()
+    report = Report("w1", {RUN: [[0.5]] * 3}, durability="none", peak=7)
+    assert comparison.results.reports == {"w1": {"a": [report, report]}}
+    assert comparison.results.versions == {"a": {"printing": "True"}}
+
+
+def test_a_workload_that_fails_says_why_and_is_not_tried_again(turns: Path) -> None:
+    comparison = comparison_of(turns, ["w3"], Plan(2, 1, 3), "a")
+    comparison.measure()
+    assert comparison.results.reasons == {"a w3": "no third workload"}
+    assert comparison.results.reports_of("w3", "a") == []
+    assert len(turns.read_text().splitlines()) == 1
+
+
+def test_a_side_that_cannot_be_installed_is_left_out(turns: Path) -> None:
+    comparison = Comparison([Missing("missing", turns)], turns.parent, Plan(), ["w1"])
+    comparison.measure()
+    assert comparison.results.reports == {}
+    assert comparison.results.reasons == {"missing": "not installed: nothing to put into missing"}
+
+
+def test_a_workload_that_takes_too_long_is_ended(turns: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparing, "SECONDS", 0)
-    comparison = compare([Printing()], tmp_path)
-    assert comparison.reasons["printing w1"] == "took longer than 0 s"
+    comparison = comparison_of(turns, ["w1"], Plan(1, 1, 1), "a")
+    comparison.measure()
+    assert comparison.results.reasons == {"a w1": "took longer than 0 s"}
 
 
-def test_the_best_of_the_rounds_is_kept() -> None:
-    comparison = Comparison({}, {}, {})
-    for value in (3.0, 1.0, 2.0):
-        comparison.add("w1", "peer", Measurement("w1", value, "ms"))
-    assert comparison.best["w1"]["peer"].value == 1.0
+def test_workloads_of_ours_alone_are_not_asked_of_peers(turns: Path) -> None:
+    comparison = comparison_of(turns, ["w6", "w7"], Plan(1, 1, 1))
+    comparison.measure()
+    assert not turns.exists()
 
 
-def test_factors_stand_where_both_sides_are_measured() -> None:
-    cells = {"noetl": Measurement("w1", 10.0, "ms"), "peer": Measurement("w1", 25.0, "ms")}
-    comparison = Comparison({"w1": cells, "w2": {"peer": Measurement("w2", 7.0, "ms")}}, {}, {})
-    lines = {line.split()[0]: line for line in table(comparison, ["noetl", "peer"])}
-    assert lines["w1"].split()[-3:] == ["10.0", "25.0", "(2.5x)"]
-    assert lines["w2"].split()[-1] == "7.0"
-    assert lines["w3"].endswith("at once")
+def test_a_killed_run_is_measured_as_often_as_everything_else(turns: Path) -> None:
+    comparison = comparison_of(turns, ["w10"], Plan(1, 1, 2, 10), "a")
+    comparison.measure()
+    (report,) = comparison.results.reports_of("w10", "a")
+    assert report.seconds == {FIRST_STEP: [[10.0], [10.0]], END: [[20.0], [20.0]]}
 
 
-def test_a_latency_has_a_line_for_each_percentile() -> None:
-    cells = {"noetl": Measurement("w4", 1.0, "ms", p95=2.0), "peer": Measurement("w4", 3.0, "ms", p95=8.0)}
-    lines = [
-        line for line in table(Comparison({"w4": cells}, {}, {}), ["noetl", "peer"]) if "latency" in line
-    ]
-    assert [line.split()[-4:] for line in lines] == [
-        ["p50", "1.0", "3.0", "(3.0x)"],
-        ["p95", "2.0", "8.0", "(4.0x)"],
-    ]
+def test_a_line_that_is_no_report_is_refused() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        read_report('hello\n{"workload": "w1", "seconds": {"run": [0.5]}}\n')
 
 
-def test_a_workload_of_ours_alone_keeps_its_name_and_unit() -> None:
-    comparison = Comparison({"w7": {"noetl": Measurement("replayed", 5.0, "events/s")}}, {}, {})
-    assert [line.split() for line in table(comparison, ["noetl"])][-1] == [
-        "w7",
-        "replayed",
-        "(events/s)",
-        "5.0",
-    ]
-
-
-def test_rows_of_both_sides_are_read_in_milliseconds() -> None:
-    ours = Measurement("w4", 2.0, "s", n=3, p95=4.0, durability="full")
-    assert read_measurement(ours._asdict()) == Measurement(
-        "w4", 2000.0, "ms", n=3, p95=4000.0, durability="full"
+def test_another_checkout_is_compared_round_by_round() -> None:
+    results = results_of(
+        {
+            "w1": {
+                OTHER: [report_of("w1", 10.0), report_of("w1", 20.0)],
+                THIS: [report_of("w1", 5.0), report_of("w1", 15.0)],
+            }
+        }
     )
-    line = {"workload": "w4", "p50_ms": 1.5, "p95_ms": 2.5, "n": 9, "durability": "full", "note": "scaled"}
-    assert read_measurement(line) == Measurement(
-        "w4", 1.5, "ms", n=9, p95=2.5, durability="full", note="scaled"
-    )
+    assert list(against_table(results).lines) == [["w1", RUN, "15.00", "10.00", "0.625", "0.500 … 0.750"]]
 
 
-def test_notes_tell_durability_scale_and_reasons() -> None:
-    row = Measurement("w3", 1.0, "ms", durability="fsync", note="100 of 500 measured, scaled")
-    comparison = Comparison({"w3": {"peer": row}}, {}, {"peer w5": "took longer than 120 s"})
-    assert list(notes(comparison)) == [
-        "w3 peer: fsync; 100 of 500 measured, scaled",
-        "peer w5: took longer than 120 s",
-    ]
+def test_names_on_the_command_line_are_checked_and_put_in_order(capsys: pytest.CaptureFixture[str]) -> None:
+    assert workload_names("w2b,w1b") == ["w1b", "w2b"]
+    assert peer_names("dbos,restate") == ["restate", "dbos"]
+    with pytest.raises(SystemExit):
+        run_main(["--only", "w1,w0"])
+    assert "w0 is none of w1, w1b" in capsys.readouterr().err
 
 
-def test_workloads_of_ours_are_found_by_their_files() -> None:
-    folder = Path(comparing.__file__).parent / "workloads"
-    assert our_workloads() == sorted(path.stem for path in folder.iterdir() if path.stem.startswith("w"))
-
-
-def test_every_peer_has_a_name_of_its_own() -> None:
-    assert len({peer.NAME for peer in PEERS}) == len(PEERS) == 3
+def test_every_side_has_a_name_of_its_own() -> None:
+    assert len({side.NAME for side in (NoetlSide(), *PEERS)}) == 4

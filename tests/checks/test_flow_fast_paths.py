@@ -14,9 +14,10 @@ from noetl.dsl.checks.flow.name_sources import NameSources, PathBits, PathSet
 from noetl.dsl.checks.flow.pipeline_flow import NameEncoder, PipelineFlow, pipeline_flow, solve_pipeline
 from noetl.dsl.checks.flow.playbook_flow import PlaybookFlow, playbook_flow
 from noetl.dsl.checks.unset_names import _bits_of_earlier_writes, is_set
+from noetl.dsl.document.composer import compose
 from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Guard, Playbook, Step, Write
-from noetl.dsl.document.source import Mapping, compose
+from noetl.dsl.document.source import Mapping
 from noetl.dsl.reader.playbook_reader import read_playbook
 from noetl.expr.expression import Expression
 from noetl.expr.use import Path

@@ -308,6 +308,31 @@ def test_a_join_waits_for_the_retry_of_a_branch_that_failed(folder: Path) -> Non
     assert verb(folder, "verify", "latest")["ok"]
 
 
+def test_a_failed_step_is_ended_by_hand_and_the_branch_goes_on(folder: Path) -> None:
+    assert run("run", "meeting.yaml", "-q", cwd=folder).code == 1
+    wrong = run("executions", "skip", "latest", "aa", cwd=folder)
+    assert (wrong.code, "there is no step `aa`; did you mean `a`?" in wrong.err) == (2, True)
+    ended = verb(folder, "complete", "latest", "a", "--result", '{"n": 1}')
+    assert (ended["status"], ended["recorded"]) == ("running", True)
+    done = run("run", "--resume", "latest", "-o", "json", cwd=folder)
+    assert (done.code, done.json["result"]) == (0, {"sum": 3})
+    assert done.json["steps"]["a"] == {"status": "completed", "runs": 1}
+    assert verb(folder, "result", "latest", "a")["result"] == {"n": 1}
+    assert verb(folder, "verify", "latest")["ok"]
+    again = run("executions", "skip", "latest", "a", cwd=folder)
+    assert (again.code, "the execution is completed" in again.err) == (2, True)
+
+
+def test_another_process_skips_a_step_that_waits(folder: Path) -> None:
+    gate = Gate(folder)
+    assert verb(folder, "skip", gate.execution_id, "start")["recorded"]
+    ended = gate.end()
+    assert (ended["status"], ended["steps"]["start"]) == ("completed", {"status": "skipped", "runs": 1})
+    assert "skipped" in run("executions", "show", "latest", cwd=folder).out
+    no_result = run("executions", "result", "latest", "start", cwd=folder)
+    assert (no_result.code, "was skipped" in no_result.err) == (2, True)
+
+
 def test_what_a_timeout_cut_short_is_retried(folder: Path) -> None:
     failed = run("run", "gate.yaml", "--timeout", "0.2", "-o", "json", cwd=folder)
     assert (failed.code, failed.json["error"]["kind"]) == (1, "timeout")

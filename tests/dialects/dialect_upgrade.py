@@ -7,7 +7,8 @@ from typing import Literal, NamedTuple
 import pytest
 
 from noetl.dsl.dialects import upgrade_document
-from noetl.dsl.document.source import Located, Mapping, compose, node_value
+from noetl.dsl.document.composer import compose
+from noetl.dsl.document.source import Located, Mapping, node_value
 from noetl.model.json import Json
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from noetl.dsl.dialects import dialect_of
 from noetl.dsl.dialects.yaml_writer import to_yaml
-from noetl.dsl.document.source import Mapping, MappingEntry, Node, Sequence, compose
+from noetl.dsl.document.composer import compose
+from noetl.dsl.document.source import Mapping, MappingEntry, Node, Sequence
 from noetl.loader import examine
 from tests.dialects.dialect_upgrade import upgrade_text
 

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noetl.dsl.dialects import upgrade_document
-from noetl.dsl.document.source import Mapping, Scalar, compose, node_of
+from noetl.dsl.document.composer import compose
+from noetl.dsl.document.source import Mapping, Scalar, node_of
 from noetl.model.json import Json
 from tests.dialects.dialect_upgrade import upgrade_text, v1_document
 

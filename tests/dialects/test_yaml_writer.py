@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noetl.dsl.dialects.yaml_writer import to_yaml
-from noetl.dsl.document.source import compose, node_value
+from noetl.dsl.document.composer import compose
+from noetl.dsl.document.source import node_value
 from noetl.model.json import Json
 
 NASTY = [

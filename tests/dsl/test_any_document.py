@@ -8,8 +8,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from noetl.dsl.document.composer import compose
 from noetl.dsl.document.problem_codes import CODES
-from noetl.dsl.document.source import compose, node_value
+from noetl.dsl.document.source import node_value
 from noetl.loader import examine
 from noetl.model.json import Json
 

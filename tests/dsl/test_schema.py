@@ -6,9 +6,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from msgspec import Struct
 
+from noetl.dsl.document.composer import compose
 from noetl.dsl.document.kinds import Kind, Kinds
 from noetl.dsl.document.schema import document_schema
-from noetl.dsl.document.source import Mapping, compose, node_value
+from noetl.dsl.document.source import Mapping, node_value
 from noetl.dsl.reader.playbook_reader import read_playbook
 from noetl.tools.kind_registry import builtin_kinds
 

@@ -3,10 +3,11 @@
 import pytest
 from msgspec import Struct, inspect
 
+from noetl.dsl.document.composer import compose
 from noetl.dsl.document.problem_codes import CODES
 from noetl.dsl.document.shape_check import ShapeChecker, describe_node, did_you_mean
 from noetl.dsl.document.shape_messages import describe_type, inline_description
-from noetl.dsl.document.source import Located, Mapping, Scalar, Sequence, compose
+from noetl.dsl.document.source import Located, Mapping, Scalar, Sequence
 from tests.playbooks import NOOP, problems_of, step
 
 STEPS = "workflow:\n" + step(NOOP)

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.dsl.document import source
-from noetl.dsl.document.source import Mapping, Scalar, Sequence, SourceError, SourceLines, compose, node_value
+from noetl.dsl.document.composer import compose
+from noetl.dsl.document.source import Mapping, Scalar, Sequence, SourceError, SourceLines, node_value
 from noetl.dsl.document.text_position import position_in_text
 from noetl.model.json import Json
 

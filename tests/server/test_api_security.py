@@ -30,9 +30,9 @@ def send(
     sent = {name.replace("_", "-"): value for name, value in headers.items()}
     if token:
         sent["Authorization"] = f"Bearer {token}"
-    asked = request.Request(url, data, sent, method=method)  # noqa: S310 - the server of the test
+    sent_request = request.Request(url, data, sent, method=method)  # noqa: S310 - the server of the test
     try:
-        with request.urlopen(asked) as answer:  # noqa: S310 - likewise
+        with request.urlopen(sent_request) as answer:  # noqa: S310 - likewise
             body = answer.read()
             is_json = answer.headers.get_content_type() == "application/json"
             return answer.status, answer.headers, json.loads(body) if is_json else body

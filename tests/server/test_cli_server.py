@@ -49,8 +49,8 @@ def test_the_server_of_a_home_is_found_with_its_token(server: ServerProcess, fol
     users = folder / "user"
     users.mkdir()
     os.symlink(server.home, users / ".noetl")
-    found = run("catalog", "list", "-o", "json", cwd=folder, env={"HOME": str(users)})
-    assert found.json == ran.json
+    by_itself = run("catalog", "list", "-o", "json", cwd=folder, env={"HOME": str(users)})
+    assert by_itself.json == ran.json
 
 
 def test_without_a_server_the_exit_code_is_3(folder: Path) -> None:
@@ -145,11 +145,11 @@ def test_executions_are_looked_at(commands: Commands, server: ServerProcess) -> 
 
 def test_a_large_result_is_fetched(commands: Commands, folder: Path) -> None:
     execution_id = commands.json("execute", "examples/large", "--wait")["execution_id"]
-    whole = {"text": "abcdefghij" * 20_000}
-    assert commands.json("executions", "result", execution_id)["result"] == whole
+    result = {"text": "abcdefghij" * 20_000}
+    assert commands.json("executions", "result", execution_id)["result"] == result
     written = commands.json("executions", "result", execution_id, "-f", "out.json")
     assert written["file"] == "out.json"
-    assert json.loads((folder / "out.json").read_text()) == whole
+    assert json.loads((folder / "out.json").read_text()) == result
 
 
 def test_executions_are_steered(commands: Commands, folder: Path) -> None:

@@ -65,8 +65,10 @@ def raw_stream(
     port = int(server.url.rpartition(":")[2])
     header = f"Last-Event-ID: {last_event_id}\r\n" if last_event_id else ""
     with socket.create_connection(("127.0.0.1", port)) as connection:
-        asked = f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\n{header}\r\n"
-        connection.sendall(asked.encode())
+        sent_request = (
+            f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\n{header}\r\n"
+        )
+        connection.sendall(sent_request.encode())
         with connection.makefile("r", newline="\r\n") as lines:
             head = "".join(iter(lines.readline, "\r\n"))
             yield head, iter(lines.readline, "")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from noetl.guest.frame import LENGTH, READY, CodeAnswer, CodeRequest, pack, unpack
+from noetl.guest.frame import LENGTH, READY, SPENT, CodeAnswer, CodeRequest, pack, unpack
 from noetl.model.outcome import Outcome
 from noetl.tools.process import child_process
 from noetl.tools.python.tool import PythonTool
-from tests.tools.python_calls import call, ends
+from tests.tools.python_calls import call, ends, run
 
 CHILDREN = ("pool", "fork")
 SRC = Path(__file__).parents[2] / "src"
@@ -182,6 +182,46 @@ def test_a_spent_process_ends_when_its_worker_does() -> None:
             os.close(life)
             assert child.wait() == -signal.SIGKILL
         assert ends(answer.result, 5.0)
+
+
+def test_a_process_that_is_found_spent_begins_nothing_more() -> None:
+    changing = CodeRequest(
+        code="import os\nos.umask(0)\nresult = 1", name="<code>", args={}, folder="/", file_prefix="",
+        max_inline=0, max_result=1000,
+    )  # fmt: skip
+    for isolation in CHILDREN:
+        notice, life = os.pipe()
+        with subprocess.Popen(
+            [sys.executable, "-P", "-c", child_process._START, str(SRC), isolation, str(notice)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            pass_fds=(notice,),
+            start_new_session=True,
+        ) as child:
+            os.close(notice)
+            assert child.stdin
+            assert child.stdout
+            child.stdin.write(pack(changing) * 2)
+            child.stdin.flush()
+            assert child.stdout.read(len(READY)) == READY
+            size = LENGTH.unpack(child.stdout.read(LENGTH.size))[0]
+            answer = unpack(child.stdout.read(size), CodeAnswer)
+            assert (answer.result, answer.spent) == (1, False)
+            assert child.stdout.read(len(SPENT)) == SPENT
+            os.close(life)
+            assert child.stdout.read() == b""
+
+
+def test_a_task_that_is_sent_to_a_spent_process_runs_in_another() -> None:
+    # So many files are left open that to find them takes longer than to send the next task.
+    change = call("import os\nleft = [os.dup(0) for _ in range(500)]\nresult = os.getpid()")
+    # More than a pipe holds: a process that reads no more would leave the worker writing for ever.
+    large = call("import os\nresult = [os.getpid(), len(text)]", args={"text": "x" * 1_000_000})
+    small = call("import os\nresult = [os.getpid(), 0]")
+    for after in (large, small):
+        first, second = (outcome.result for outcome in run(change, after))
+        assert second[0] != first
+        assert second[1] in (0, 1_000_000)
 
 
 @pytest.mark.parametrize("isolation", CHILDREN)

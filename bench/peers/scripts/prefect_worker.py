@@ -1,94 +1,106 @@
 """Measures Prefect: tasks in a flow, both coroutines, in this process; a run is a call of the flow.
 
-W1 is Prefect's own default: a task's state goes to the server as an event that is recorded behind the
-flow's back. W1b persists results, so that each is in a file before the next task begins.
-W3 is one run after the other, scaled from 20: the best of one in flight was better than the best of four
-or ten, and a hundred did not end in two minutes.
+Without a `b` it is Prefect's own default: a task's state goes to the server as an event that is recorded
+behind the flow's back. The twins with a `b` persist results, so that each is in a file before the next task
+begins. Runs at once are one run after the other, scaled from a few: one in flight was better than four or
+ten, and a hundred did not end in two minutes.
 """
 
 import asyncio
 import sys
+from dataclasses import replace
 
 from prefect import flow, task
 
-from bench.peers.scripts import workload_report
-from bench.peers.scripts.workload_report import fib, report, report_latency, time_await
+from bench.protocol import Recorder, WrongCount, print_report, read_arguments
+from bench.workload_table import FIB, FIB_RESULT, FLIGHT, Workload, fib
 
-RUNS = 20
-LATENCIES = 50
+STEPS = 60
+"""How many steps of runs at once are measured, at least two runs."""
 EVENTS = "SQLite, journal wal, synchronous NORMAL, task states recorded in the background"
-RESULTS = "results in files before the next step, no fsync; states as in w1"
+RESULTS = "results in files before the next step, no fsync; states recorded in the background"
+
+executed = 0
+
+
+def count_step() -> None:
+    global executed  # noqa: PLW0603 - one process, one count
+    executed += 1
 
 
 @task
 async def nothing() -> None:
-    pass
+    count_step()
 
 
 @task(persist_result=True)
-async def nothing_kept() -> None:
-    pass
+async def nothing_persisted() -> None:
+    count_step()
 
 
 @task
 async def compute(n: int) -> int:
+    count_step()
+    return fib(n)
+
+
+@task(persist_result=True)
+async def compute_persisted(n: int) -> int:
+    count_step()
     return fib(n)
 
 
 @flow
-async def chain(steps: int) -> None:
+async def chain(steps: int, *, persisted: bool) -> None:
     for _ in range(steps):
-        await nothing()
+        await (nothing_persisted() if persisted else nothing())
 
 
 @flow
-async def chain_kept(steps: int) -> None:
-    for _ in range(steps):
-        await nothing_kept()
-
-
-@flow
-async def loop(steps: int) -> None:
-    gate = asyncio.Semaphore(workload_report.FLIGHT)
+async def loop(steps: int, *, persisted: bool) -> None:
+    gate = asyncio.Semaphore(FLIGHT)
 
     async def run_step() -> None:
         async with gate:
-            await nothing()
+            await (nothing_persisted() if persisted else nothing())
 
     await asyncio.gather(*[run_step() for _ in range(steps)])
 
 
 @flow
-async def tasks(steps: int) -> int:
-    return sum([await compute(10) for _ in range(steps)])
+async def tasks(steps: int, *, persisted: bool) -> int:
+    return sum([await (compute_persisted(FIB) if persisted else compute(FIB)) for _ in range(steps)])
 
 
-async def many(runs: int) -> None:
-    for _ in range(runs):
-        await chain(workload_report.RUN_STEPS)
+async def run_lap(workload: Workload) -> None:
+    if workload.shape == "tasks":
+        if (result := await tasks(workload.steps, persisted=workload.waits)) != FIB_RESULT * workload.steps:
+            raise WrongCount(f"the result is {result}")
+    elif workload.shape == "loop":
+        await loop(workload.steps, persisted=workload.waits)
+    else:
+        for _ in range(workload.runs):
+            await chain(workload.steps, persisted=workload.waits)
 
 
-async def main(workload: str) -> None:
-    for _ in range(3):
-        await chain(1)
-    match workload:
-        case "w1":
-            report(workload, await time_await(chain(workload_report.CHAIN)), workload_report.CHAIN, EVENTS)
-        case "w1b":
-            await chain_kept(1)
-            report(
-                workload, await time_await(chain_kept(workload_report.CHAIN)), workload_report.CHAIN, RESULTS
-            )
-        case "w2":
-            report(workload, await time_await(loop(workload_report.LOOP)), workload_report.LOOP, EVENTS)
-        case "w3":
-            seconds = await time_await(many(RUNS))
-            report(workload, seconds, RUNS, EVENTS, of=workload_report.RUNS, how="one after the other")
-        case "w4":
-            report_latency(workload, [await time_await(chain(1)) for _ in range(LATENCIES)], EVENTS)
-        case "w5":
-            report(workload, await time_await(tasks(workload_report.FIBS)), workload_report.FIBS, EVENTS)
+def take_count() -> int:
+    global executed
+    counted, executed = executed, 0
+    return counted
+
+
+async def main() -> None:
+    workload, plan = read_arguments(sys.argv[1:])
+    recorder = Recorder(workload, plan, RESULTS if workload.waits else EVENTS, waits=False)
+    runs = min(workload.runs, max(2, STEPS // workload.steps))
+    recorder.scale(replace(workload, runs=runs), "one after the other")
+    for _ in recorder.shots():
+        for _ in range(workload.laps):
+            with recorder.lap():
+                await run_lap(recorder.workload)
+            recorder.check(take_count())
+    print_report(recorder.report())
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]))
+    asyncio.run(main())

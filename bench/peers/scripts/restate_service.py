@@ -1,21 +1,30 @@
 """Restate's side: one handler for each shape, steps are `ctx.run_typed` within it.
 
-Steps are coroutines, because plain functions would go to a thread each.
+Steps are coroutines, because plain functions would go to a thread each. They count themselves.
 """
+
+import os
 
 import restate
 from restate import Context, Service
 
-from bench.peers.scripts.workload_report import FLIGHT, fib
+from bench.resumption import TRACE, StepTrace
+from bench.workload_table import FIB, FLIGHT, fib
 
 workloads = Service("Workloads")
+executed = 0
+trace = StepTrace.of_environment() if TRACE in os.environ else None
 
 
 async def nothing() -> None:
-    pass
+    global executed  # noqa: PLW0603 - one process, one count
+    executed += 1
+    if trace is not None:
+        trace.step()
 
 
 async def compute(n: int) -> int:
+    await nothing()
     return fib(n)
 
 
@@ -33,7 +42,15 @@ async def loop(ctx: Context, steps: int) -> None:
 
 @workloads.handler()
 async def tasks(ctx: Context, steps: int) -> int:
-    return sum([await ctx.run_typed("fib", compute, n=10) for _ in range(steps)])
+    return sum([await ctx.run_typed("fib", compute, n=FIB) for _ in range(steps)])
+
+
+@workloads.handler()
+async def count(_: Context, __: int) -> int:
+    """How many steps were executed since it was asked the last time."""
+    global executed
+    counted, executed = executed, 0
+    return counted
 
 
 app = restate.app(services=[workloads])

@@ -1,6 +1,5 @@
 """The options and arguments that several commands share, what some of them amount to, and who gives them."""
 
-import getpass
 import os
 import re
 from collections.abc import Callable
@@ -209,6 +208,8 @@ def asks_server(configuration: Configuration) -> bool:
 
 def current_user() -> str:
     """The name of the user who asks, as events record it; empty where the system knows none."""
+    import getpass
+
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):

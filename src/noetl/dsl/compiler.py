@@ -8,13 +8,14 @@ from msgspec.structs import replace
 
 from noetl.dsl.checks import run_checks
 from noetl.dsl.dialects import Dialect, dialect_of, upgrade_document
+from noetl.dsl.document.composer import compose
 from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.problem import Problem
 from noetl.dsl.document.problem_codes import CODES
 from noetl.dsl.document.shape_check import describe_node
 from noetl.dsl.document.shapes import DRAFT_HINT
-from noetl.dsl.document.source import Located, Mapping, SourceError, SourceLines, compose, node_value
+from noetl.dsl.document.source import Located, Mapping, SourceError, SourceLines, node_value
 from noetl.dsl.reader.playbook_reader import read_playbook
 from noetl.model.json import Json
 

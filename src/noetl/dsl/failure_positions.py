@@ -6,6 +6,7 @@ from collections.abc import Mapping as AbstractMapping
 from typing import Any
 
 from noetl.dsl.dialects import dialect_of, upgrade_document
+from noetl.dsl.document.composer import compose
 from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, TaskNodes
 from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Playbook, Position, Step, Task
@@ -16,7 +17,6 @@ from noetl.dsl.document.source import (
     Scalar,
     Sequence,
     SourceError,
-    compose,
 )
 from noetl.dsl.reader.playbook_reader import read_playbook
 from noetl.expr.evaluator import quote_source

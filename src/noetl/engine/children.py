@@ -24,6 +24,7 @@ from noetl.kernel.net.commands import Cancel, ChildEnded, Request
 from noetl.kernel.pipeline.waits import child_id, waits_for_child
 from noetl.kernel.references.resolve import resolve_references
 from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.run_fold import EndByHand
 from noetl.kernel.state.run_state import Frame, RunState
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import SecretMarker, StoredReference, escape, may_hold_marker
@@ -45,6 +46,8 @@ class Children(EngineListener):
             of.RunSuspended: self._on_suspended,
             of.RunResumed: self._on_resumed,
             of.StepFailed: self._on_step_failed,
+            of.StepCompletedByHand: self._on_ended_by_hand,
+            of.StepSkipped: self._on_ended_by_hand,
             of.CancelRequested: self._on_cancel,
             of.PlaybookProcessed: lambda live, *_: self._notify_parent(live),
         }
@@ -86,6 +89,9 @@ class Children(EngineListener):
     def _on_step_failed(self, live: LiveExecution, body: of.StepFailed, _: int) -> None:
         if body.source == "server":
             self._cancel_abandoned(live, f"{body.run}/")
+
+    def _on_ended_by_hand(self, live: LiveExecution, body: EndByHand, _: int) -> None:
+        self._cancel_abandoned(live, f"{body.run}/")
 
     def _on_cancel(self, live: LiveExecution, body: of.CancelRequested, _: int) -> None:
         """An execution is cancelled, and with it all that it started."""

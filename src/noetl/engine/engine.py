@@ -272,9 +272,8 @@ class Engine:
     async def wait_for_end(self, execution_id: str) -> ExecutionState:
         """The state at the end of an execution and of all that it started; or as far as it got."""
         end, stopped = self._ends.end_of(execution_id), self._scheduler.stopped
-        either: list[asyncio.Future[Any]] = [end, stopped]
-        if not end.done():
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not (end.done() or stopped.done()):
+            await _first_done(end, stopped)
         if not end.done():
             stopped.result()
             return self._ends.last_state(execution_id) or self._live(execution_id).state
@@ -311,7 +310,7 @@ class Engine:
         stopped = self._scheduler.stopped
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         live.when_durable(lambda: None if durable.done() else durable.set_result(None))
-        await asyncio.wait([durable, stopped], return_when=asyncio.FIRST_COMPLETED)
+        await _first_done(durable, stopped)
         if not durable.done():
             stopped.result()
         return durable.done()
@@ -336,3 +335,22 @@ class Engine:
         async for _ in self._service.store.changes():
             if registry:
                 await self._service.read_inbox([live.execution_id for live in registry])
+
+
+# `asyncio.wait` with FIRST_COMPLETED, without the sets that it makes of what is done: every short execution
+# waits so.
+async def _first_done(*futures: asyncio.Future[Any]) -> None:
+    """Returns when one of the futures is done."""
+    waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def wake(_: asyncio.Future[Any]) -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    for future in futures:
+        future.add_done_callback(wake)
+    try:
+        await waiter
+    finally:
+        for future in futures:
+            future.remove_done_callback(wake)

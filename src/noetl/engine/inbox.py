@@ -4,9 +4,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from noetl.kernel.net.commands import Cancel, PatchCtx, Pause, Resume, Signal
+from noetl.kernel.net.commands import Cancel, CompleteStep, PatchCtx, Pause, Resume, Signal, SkipStep
 
-RemoteCommand: TypeAlias = Cancel | Pause | Resume | Signal | PatchCtx
+RemoteCommand: TypeAlias = Cancel | Pause | Resume | Signal | PatchCtx | CompleteStep | SkipStep
 """What others may ask of a running execution."""
 
 _KINDS: dict[str, type[RemoteCommand]] = {
@@ -15,6 +15,8 @@ _KINDS: dict[str, type[RemoteCommand]] = {
     "resume": Resume,
     "signal": Signal,
     "ctx": PatchCtx,
+    "complete": CompleteStep,
+    "skip": SkipStep,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 

@@ -98,6 +98,8 @@ class Scheduler(EngineListener):
         return {
             of.RunResumed: lambda live, body, _: self._worker.recheck(live.execution_id, body.run),
             of.StepFailed: self._on_step_failed,
+            of.StepCompletedByHand: lambda live, body, _: self._worker.recheck(live.execution_id, body.run),
+            of.StepSkipped: lambda live, body, _: self._worker.recheck(live.execution_id, body.run),
             of.CancelRequested: lambda live, *_: self._worker.recheck_all(live.execution_id),
             of.ExecutionPaused: lambda live, *_: self._worker.recheck_all(live.execution_id),
         }

@@ -102,6 +102,8 @@ class Service:
             logs,
         )
         self._owners = owners
+        if owners is not None:
+            owners.keep_open()
         self._watch = watch
         self._listeners: list[EngineListener] = []
         self._on_pending: list[Callable[[LiveExecution], None]] = []
@@ -275,6 +277,8 @@ class Service:
         for live in self.registry:
             self.registry.remove(live)
             live.release()
+        if self._owners is not None:
+            self._owners.close()
 
     def _claim_ownership(self, execution_id: str) -> Ownership | None:
         """Raises AlreadyRunning."""

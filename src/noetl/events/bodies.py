@@ -270,6 +270,23 @@ class LoopDone(Reported):
     patches: tuple[Patch, ...] = ()
 
 
+class StepCompletedByHand(Body):
+    """Somebody ended a run that was stuck or had failed: it counts as done, with this result."""
+
+    run: str
+    result: Any = None
+    by: str = ""
+    patches: tuple[Patch, ...] = ()
+
+
+class StepSkipped(Body):
+    """Somebody ended a run that was stuck or had failed: it counts as done, without a result."""
+
+    run: str
+    by: str = ""
+    patches: tuple[Patch, ...] = ()
+
+
 class NextEvaluated(Body):
     """How the arcs of a run were judged: a verdict each, None if the arc was not asked."""
 
@@ -311,9 +328,11 @@ class ExecutionResumed(Body):
 
 
 class ExecutionRetried(Body):
-    """A failed execution goes on: these runs are open again."""
+    """What failed goes on: these runs are open again."""
 
     runs: tuple[str, ...]
+    keeps: tuple[str, ...] = ()
+    """Runs that stay failed: only those at one step were opened, to be ended by hand."""
     by: str = ""
     steps: tuple[str, ...] = ()
     """The steps that run again: of runs that failed inside. Of the others, the arcs are judged again."""
@@ -376,4 +395,6 @@ EventBody: TypeAlias = (
     | ExecutionResumed
     | ExecutionRetried
     | ExecutionForked
+    | StepCompletedByHand
+    | StepSkipped
 )

@@ -124,6 +124,8 @@ def _envelope_ids(event: Event, execution_id: str) -> _EnvelopeIds:
             of.StepDone()
             | of.StepFailed()
             | of.NextEvaluated()
+            | of.StepCompletedByHand()
+            | of.StepSkipped()
             | of.LoopStarted()
             | of.LoopDone()
             | of.RunSuspended()

@@ -30,9 +30,11 @@ from noetl.events.bodies import (
     RunResumed,
     RunSuspended,
     SignalReceived,
+    StepCompletedByHand,
     StepDone,
     StepFailed,
     StepScheduled,
+    StepSkipped,
     TaskProcessed,
     TaskStarted,
     TokenAdmitted,
@@ -143,6 +145,8 @@ EVENT_KINDS: tuple[EventKind, ...] = (
     _Row(28, ExecutionResumed, "workflow", "in_progress", "A paused execution goes on."),
     _Row(29, ExecutionRetried, "workflow", "in_progress", "A failed execution goes on from its failed runs."),
     _Row(30, ExecutionForked, "workflow", "in_progress", "The history so far is a copy."),
+    _Row(31, StepCompletedByHand, "step", "success", "Somebody ended a run as done, with a result."),
+    _Row(32, StepSkipped, "step", "success", "Somebody ended a run as done, without a result."),
 )
 
 _OF_BODY = {kind.body: kind for kind in EVENT_KINDS}

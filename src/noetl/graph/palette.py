@@ -40,6 +40,7 @@ STATES = {
     "waiting": Tint("#fff8e6", "#d99a10", 1.6),
     "not_admitted": Tint("#fdf6ea", "#b98a3e", 1.4),
     "cancelled": Tint("#f1f3f6", "#7c8797", 1.4),
+    "skipped": Tint("#f5f3ff", "#8b7bb8", 1.4),
 }
 ROLES = {
     "start": Tint("#ffffff", "#0f766e", 1.8),
@@ -56,6 +57,7 @@ PILLS = {
     "waiting": ("#f5c044", "#4a3300"),
     "not admitted": ("#ead9b8", "#5c4212"),
     "cancelled": ("#cbd2dc", "#333d4b"),
+    "skipped": ("#ddd6f3", "#3d3163"),
 }
 
 

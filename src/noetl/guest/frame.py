@@ -11,6 +11,10 @@ LENGTH: Final = struct.Struct("<Q")
 READY: Final = LENGTH.pack(0)
 """The first frame of a child, empty: it has started."""
 
+SPENT_BODY: Final = b"spent"
+SPENT: Final = LENGTH.pack(len(SPENT_BODY)) + SPENT_BODY
+"""What a child may say after an answer: it is not fit for another task, and has begun none."""
+
 _INTEGER = 1
 """The code of the extension for integers over 64 bits, which MessagePack lacks."""
 FILE: Final = 2
@@ -80,7 +84,7 @@ class CodeFailure(Struct, frozen=True, kw_only=True):
 
 
 class CodeAnswer(Struct, frozen=True, kw_only=True):
-    """The end of a task. `spent` says that the process is not fit for another.
+    """The end of a task. `spent` says that the process is not fit for another; `SPENT` may say so later.
 
     `result_files` are those that the result names.
     """

@@ -76,9 +76,10 @@ class ProcessState:
         sys.modules[module.__name__] = module
 
     def restore(self, request: CodeRequest) -> bool:
-        """Puts back what can be; whether the process is fit for another task.
+        """Puts back what can be; False if the process cannot be fit for another task.
 
-        Before anything else of ours is called, `put_modules_back` is to be.
+        Before anything else of ours is called, `put_modules_back` is to be. After it nothing of the task runs
+        any more, and `is_unchanged` tells the rest.
         """
         if request.side_effect_free:
             sys.modules.pop(MODULE, None)
@@ -87,18 +88,23 @@ class ProcessState:
             self._restore()
             return (
                 not any(name in request.code for name in _HIDDEN)
-                and self._is_unchanged()
                 and _thread._count() <= self.threads
                 and not _has_children()
             )
         except Exception:  # noqa: BLE001 - the code may have broken anything it could reach
             return False
 
-    def _is_unchanged(self) -> bool:
-        if self.fixed == read_fixed():
+    def is_unchanged(self, request: CodeRequest) -> bool:
+        """Whether nothing is different that is never put back. For after `restore`."""
+        if request.side_effect_free:
             return True
-        gc.collect()  # a file that only a cycle of dead objects holds open
-        return self.fixed == read_fixed()
+        try:
+            if self.fixed == read_fixed():
+                return True
+            gc.collect()  # a file that only a cycle of dead objects holds open
+            return self.fixed == read_fixed()
+        except Exception:  # noqa: BLE001 - likewise
+            return False
 
     def _restore(self) -> None:
         os.chdir(self.folder)

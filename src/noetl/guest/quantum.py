@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import entry_points
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Protocol
@@ -64,6 +63,8 @@ def _simulate(order: Mapping[str, Any]) -> None:
 
 
 def _provider(order: Mapping[str, Any]) -> Provider:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - every command knows this kind, and it is slow
+
     point = next(iter(entry_points(group=PROVIDERS, name=order["backend"])))
     provider: Provider = point.load()(order["auth"])
     return provider

@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import structs
 
-from noetl.guest.frame import LENGTH, READY, CodeAnswer, CodeFailure, CodeRequest, unpack
+from noetl.guest.frame import LENGTH, READY, SPENT, CodeAnswer, CodeFailure, CodeRequest, unpack
 from noetl.guest.process_state import MODULE, ProcessState
 from noetl.guest.task import answer_frame, answer_request
 
@@ -132,9 +132,14 @@ class TaskRunner:
         fit = self._state.restore(request) and intact
         frame = answer_frame(structs.replace(answer, spent=not fit), request)
         _send(self._answers, frame)
-        if not fit:
-            while True:
-                signal.pause()  # until the worker kills it, with all that the code left behind
+        # After the answer, while the worker is busy with it: to look at everything takes longer than most
+        # tasks. What comes meanwhile is not read before this is over, and by a spent process never.
+        if fit and self._state.is_unchanged(request):
+            return
+        if fit:
+            _send(self._answers, SPENT)
+        while True:
+            signal.pause()  # until the worker kills it, with all that the code left behind
 
     def fork(self, request: CodeRequest) -> None:
         """Runs the task in a copy of this process. If the copy dies unheard, this process dies alike."""

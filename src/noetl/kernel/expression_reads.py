@@ -1,13 +1,15 @@
 """Which expressions a part of a playbook has, and what the paths that they read hold, as people see it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter, methodcaller
 from typing import Any
 
 from msgspec import Struct
 
-from noetl.dsl.document.playbook import Guard
+from noetl.dsl.document.playbook import Guard, Position
 from noetl.expr.expression import Expression
 from noetl.expr.runtime.scope import ABSENT, Scope
+from noetl.expr.template import Constant
 from noetl.expr.use import Path
 from noetl.model.reference import MARKER
 
@@ -55,21 +57,44 @@ class _Truncation:
         return shortened
 
 
-def expressions_in(value: object) -> Iterator[Expression]:
-    """The expressions in a step, a policy, a mapping; the plain document is left out."""
-    match value:
-        case Expression():
-            yield value
-        case Struct():
-            for name in value.__struct_fields__:
-                if name != "document":
-                    yield from expressions_in(getattr(value, name))
-        case Mapping():
-            for item in value.values():
-                yield from expressions_in(item)
-        case tuple() | list():
-            for item in value:
-                yield from expressions_in(item)
+def expressions_in(value: object) -> list[Expression]:
+    """The expressions in a step, a policy, a mapping, in document order; the plain document is left out."""
+    expressions: list[Expression] = []
+    if type(value) not in _LEAVES:
+        _collect(value, expressions)
+    return expressions
+
+
+_LEAVES = frozenset({bool, int, float, str, type(None), frozenset, Position, Constant})
+"""What has no expression in it, though some have parts: the commonest, which are then not asked for any."""
+
+
+def _collect(value: Any, expressions: list[Expression]) -> None:
+    kind = type(value)
+    if kind is Expression:
+        expressions.append(value)
+        return
+    # By exact type: every playbook that is loaded is walked, and asking for what a value is an instance of
+    # took most of that time.
+    parts_of = _PARTS.get(kind) or _PARTS.setdefault(kind, _parts_reader(kind))
+    for part in parts_of(value):
+        if type(part) not in _LEAVES:
+            _collect(part, expressions)
+
+
+_PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {}
+"""How the parts of a value are had, by its type."""
+
+
+def _parts_reader(kind: type) -> Callable[[Any], Iterable[Any]]:
+    if issubclass(kind, Struct):
+        names = [name for name in kind.__struct_fields__ if name != "document"]
+        if len(names) > 1:
+            return attrgetter(*names)
+        return lambda value: [getattr(value, name) for name in names]
+    if issubclass(kind, Mapping):
+        return methodcaller("values")
+    return iter if issubclass(kind, tuple | list) else lambda _: ()
 
 
 class PathRead(Struct, frozen=True, omit_defaults=True):

@@ -1,15 +1,16 @@
 """What follows from a playbook alone, computed once and shared by all its executions."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from noetl.dsl.document.playbook import Playbook, Step, Task
 from noetl.dsl.document.step_graph import ancestor_masks, nodes_on_cycles, step_graph_of
+from noetl.expr.expression import Expression
 from noetl.expr.runtime.scope import NAMESPACES
 from noetl.expr.template import Constant, Template
 from noetl.kernel.expression_reads import expressions_in
 from noetl.kernel.result_rules import execution_rules, step_rules, task_rules
-from noetl.kernel.server_reads import Needs, reads_extracted
+from noetl.kernel.server_reads import Needs, StepExpressions, playbook_expressions
 from noetl.model.errors import ExpressionError
 from noetl.model.json import Json
 from noetl.model.reference import may_hold_marker
@@ -56,8 +57,9 @@ class StepPlan:
         "watches",
     )
 
-    def __init__(self, step: Step, number: int, above: int, playbook: Playbook) -> None:
-        names = frozenset(playbook.steps)
+    def __init__(
+        self, step: Step, number: int, above: int, playbook: Playbook, expressions: StepExpressions
+    ) -> None:
         self.step = step
         self.name = step.name
         self.number = number
@@ -78,10 +80,12 @@ class StepPlan:
         """Tasks whose every attempt has a key of its own."""
         self.label_at = {task.label: position for position, task in enumerate(step.tasks)}
         self.handles = tuple(arc.handles_failure for arc in step.arcs)
-        self.watches = tuple(dict.fromkeys(_watches(step, names)))
-        self.reads_steps = _steps_that_are_read(step, names)
+        self.watches = tuple(dict.fromkeys(_watches(step, playbook.steps)))
+        self.reads_steps = _steps_that_are_read(
+            (*expressions.of_server, *expressions.of_worker), playbook.steps
+        )
         self.keeps_result = False
-        self.reads_extracted = reads_extracted(step)
+        self.reads_extracted = expressions.reads_extracted
         self.rules = step_rules(playbook, step)
         self.task_rules = {task.label: task_rules(task) for task in step.tasks}
         rules = (self.rules, *self.task_rules.values())
@@ -162,17 +166,20 @@ class Plan:
         net = step_graph_of(playbook)
         above = ancestor_masks(net.successors)
         cyclic = nodes_on_cycles(net.successors)
-        names = frozenset(playbook.steps)
+        outside = playbook_expressions(playbook)
+        inside = [StepExpressions(step) for step in playbook.workflow]
         self.playbook = playbook
         self.by_number = [
             # The search counts a step among its own ancestors; its runs reach it again only on a cycle.
-            StepPlan(step, number, above[number] & ~(0 if number in cyclic else 1 << number), playbook)
-            for number, step in enumerate(playbook.workflow)
+            StepPlan(step, number, above[number] & ~(0 if number in cyclic else 1 << number), playbook, own)
+            for number, (step, own) in enumerate(zip(playbook.workflow, inside, strict=True))
         ]
         self.by_name = {plan.name: plan for plan in self.by_number}
-        for name in _steps_that_are_read(playbook, names):
+        read = _steps_that_are_read(outside, playbook.steps)
+        for name in read.union(*(plan.reads_steps for plan in self.by_number)):
             self.by_name[name].keeps_result = True
-        self.needs = Needs(playbook)
+        by_server = (expression for own in inside for expression in own.of_server)
+        self.needs = Needs((*outside, *by_server), playbook.steps)
         self.rules = execution_rules(playbook)
         rules = [self.rules]
         for plan in self.by_number:
@@ -185,20 +192,20 @@ class Plan:
         return self.by_name[self.playbook.entry]
 
 
-def _steps_that_are_read(value: object, names: frozenset[str]) -> frozenset[str]:
-    """The steps whose outcomes expressions in there may read; all of them if that cannot be told."""
+def _steps_that_are_read(expressions: Iterable[Expression], names: Mapping[str, Step]) -> frozenset[str]:
+    """The steps whose outcomes expressions may read; all of them if that cannot be told."""
     steps: set[str] = set()
-    for expression in expressions_in(value):
+    for expression in expressions:
         for use in expression.uses:
             name, *keys = use.path
             if name == "steps":
-                steps |= {keys[0]} & names if keys else names
-            elif name in names:
+                steps.update([keys[0]] if keys else names)
+            else:
                 steps.add(name)
-    return frozenset(steps)
+    return frozenset(names.keys() & steps)
 
 
-def _watches(step: Step, names: frozenset[str]) -> Iterator[Watch]:
+def _watches(step: Step, names: Mapping[str, Step]) -> Iterator[Watch]:
     if step.admit is None:
         return
     for expression in expressions_in(step.admit.rules):

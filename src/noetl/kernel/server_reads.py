@@ -4,14 +4,45 @@ What a worker reads it reads entire, so only expressions that the server evaluat
 admission, the args, writes and timeout of steps, and what belongs to the executor.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable
 
 from noetl.dsl.document.playbook import Playbook, Step
+from noetl.expr.expression import Expression
 from noetl.expr.runtime.scope import NAMESPACES
 from noetl.expr.use import Use
 from noetl.kernel.expression_reads import expressions_in
 
 Tail = tuple[str, ...]
+
+
+class StepExpressions:
+    """The expressions of a step, collected once: every playbook that is loaded is walked for them."""
+
+    __slots__ = ("of_server", "of_worker", "reads_extracted")
+
+    def __init__(self, step: Step) -> None:
+        arcs, writes = expressions_in(step.router), expressions_in(step.writes)
+        # In this order: what is kept of a value beside its reference is kept in the order of the reads.
+        self.of_server = [
+            *arcs,
+            *expressions_in(step.admit),
+            *expressions_in(step.args),
+            *writes,
+            *expressions_in(step.timeout),
+        ]
+        self.of_worker = expressions_in((step.tasks, step.loop))
+        self.reads_extracted = any(
+            use.path[:3] == ("event", "result", "extracted")
+            for expression in (*arcs, *writes)
+            for use in expression.uses
+        )
+        """Whether the arcs or writes read `event.result.extracted`."""
+
+
+def playbook_expressions(playbook: Playbook) -> list[Expression]:
+    """Those that stand outside of steps: the server evaluates all of them."""
+    executor = playbook.executor
+    return expressions_in((executor.output, executor.timeout, playbook.workload))
 
 
 class Need:
@@ -58,18 +89,19 @@ class Needs:
 
     __slots__ = ("args", "ctx", "everything", "result", "run", "workload")
 
-    def __init__(self, playbook: Playbook) -> None:
+    def __init__(self, expressions: Iterable[Expression], names: Container[str]) -> None:
+        """Of all expressions that the server evaluates, in a playbook whose steps have these names."""
         self.result = Need()
         self.ctx = Need()
         self.args = Need()
         self.workload = Need()
         self.run = Need()
         self.everything = Need()
-        names = frozenset(playbook.steps)
-        for use in _server_uses(playbook):
-            self._add(use, names)
+        for expression in expressions:
+            for use in expression.uses:
+                self._add(use, names)
 
-    def _add(self, use: Use, names: frozenset[str]) -> None:
+    def _add(self, use: Use, names: Container[str]) -> None:
         entire = not use.length_only
         name, *keys = use.path
         match name:
@@ -110,21 +142,3 @@ class Needs:
         # Values move: what is read as `ctx.a.b.c` may have been the `b` of a result, or the `c` of args.
         for start in range(1, len(path) + 1):
             self.everything.add(path[start:], entire=entire)
-
-
-def reads_extracted(step: Step) -> bool:
-    """Whether the arcs or writes of a step read `event.result.extracted`."""
-    uses = _uses((step.router, step.writes))
-    return any(use.path[:3] == ("event", "result", "extracted") for use in uses)
-
-
-def _server_uses(playbook: Playbook) -> Iterator[Use]:
-    executor = playbook.executor
-    yield from _uses((executor.output, executor.timeout, playbook.workload))
-    for step in playbook.workflow:
-        yield from _uses((step.router, step.admit, step.args, step.writes, step.timeout))
-
-
-def _uses(values: object) -> Iterator[Use]:
-    for expression in expressions_in(values):
-        yield from expression.uses

@@ -52,7 +52,8 @@ def upgrade(
 
 def _document(text: str) -> str:
     """The document without its spelling: comments, quotes and the order of keys do not count."""
-    from noetl.dsl.document.source import compose, node_value
+    from noetl.dsl.document.composer import compose
+    from noetl.dsl.document.source import node_value
 
     node = compose(text)
     return json.dumps(node_value(node) if node else None, sort_keys=True)

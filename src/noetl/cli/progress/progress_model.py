@@ -20,6 +20,7 @@ from noetl.events import bodies as of
 from noetl.events.event import Event
 from noetl.events.identifiers import run_id, seq_of_id
 from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.run_fold import EndByHand
 
 
 class ProgressModel:
@@ -203,7 +204,7 @@ class ProgressModel:
             self.add_line("wait", ts, step, f"waits for the signal; send it with: {command}", execution)
 
     def _end_run(
-        self, execution: ExecutionProgress, body: of.StepDone | of.LoopDone | of.StepFailed
+        self, execution: ExecutionProgress, body: of.StepDone | of.LoopDone | of.StepFailed | EndByHand
     ) -> StepProgress | None:
         step_run = execution.runs.pop(body.run, None)
         if step_run is None:
@@ -228,6 +229,15 @@ class ProgressModel:
         if step_run.retries:
             text += f", {step_run.retries:,} retried"
         self.add_line("done", event.ts, step_run.step, text, execution)
+
+    def _on_ended_by_hand(self, execution: ExecutionProgress, body: EndByHand, event: Event) -> None:
+        step_run = self._end_run(execution, body)
+        if step_run is None:
+            return
+        self.done += 1
+        how = "skipped" if isinstance(body, of.StepSkipped) else "completed by hand"
+        by = f" by {body.by}" if body.by else ""
+        self.add_line("wait", event.ts, step_run.step, how + by, execution)
 
     def _on_step_failed(self, execution: ExecutionProgress, body: of.StepFailed, event: Event) -> None:
         step_run = self._end_run(execution, body)
@@ -293,6 +303,8 @@ _HANDLERS: dict[type, Callable[[ProgressModel, ExecutionProgress, Any, Event], N
     of.StepDone: ProgressModel._on_step_done,
     of.LoopDone: ProgressModel._on_step_done,
     of.StepFailed: ProgressModel._on_step_failed,
+    of.StepCompletedByHand: ProgressModel._on_ended_by_hand,
+    of.StepSkipped: ProgressModel._on_ended_by_hand,
     of.NextEvaluated: ProgressModel._on_next_evaluated,
     of.CancelRequested: ProgressModel._on_cancel_requested,
     of.ExecutionPaused: ProgressModel._on_execution_paused,

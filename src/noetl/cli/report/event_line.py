@@ -26,6 +26,8 @@ _RunEvent: TypeAlias = (
     | of.StepDone
     | of.StepFailed
     | of.LoopDone
+    | of.StepCompletedByHand
+    | of.StepSkipped
 )
 """What happens to one run."""
 
@@ -143,6 +145,8 @@ def _run_detail(body: _RunEvent) -> str:
             return (f"task {visible(body.task)}: " if body.task else "") + _error_text(body.error)
         case of.LoopDone():
             return f"{body.succeeded} succeeded, {body.failed} failed"
+        case of.StepCompletedByHand() | of.StepSkipped():
+            return _by_text(body.by).strip()
         case _:
             assert_never(body)
 

@@ -129,7 +129,7 @@ def _end_iteration(seen: _RunAttempts, body: of.LoopIterationCompleted) -> None:
 
 def _observe_end(seen: _RunAttempts, body: of.EventBody) -> None:
     match body:
-        case of.StepDone() | of.LoopDone():
+        case of.StepDone() | of.LoopDone() | of.StepCompletedByHand() | of.StepSkipped():
             for by_run in (seen.started, seen.errors, seen.failed):
                 by_run.pop(body.run, None)
         case of.StepFailed():

@@ -61,10 +61,11 @@ def load_record(data: bytes, allow_kinds: Iterable[str] = ()) -> Playbook:
 
     Raises PlaybookUnreadable.
     """
-    return _read_playbook(data) or _read_source(decode_source(data), allow_kinds)
+    return decode_record(data) or _read_source(decode_source(data), allow_kinds)
 
 
-def _read_playbook(data: bytes) -> Playbook | None:
+def decode_record(data: bytes) -> Playbook | None:
+    """The playbook that a document was read as; None if the record has none that this release reads."""
     try:
         record = msgspec.json.decode(data, type=_PlaybookRecord)
         if record.format == PLAYBOOK_FORMAT:
@@ -75,7 +76,7 @@ def _read_playbook(data: bytes) -> Playbook | None:
 
 
 def _read_source(document: PlaybookSource, allow_kinds: Iterable[str]) -> Playbook:
-    """The slow path of `_read_playbook`, which gives an equal playbook."""
+    """The slow path of `decode_record`, which gives an equal playbook."""
     loaded = _load(document, allow_kinds)
     if loaded.playbook is None:
         # Looking at what happened needs no tools.

@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.problem import PlaybookInvalid
-from noetl.dsl.document.source import Mapping, SourceError, compose, node_value
+from noetl.dsl.document.source import Mapping, SourceError, node_value
+from noetl.engine.catalog.known_playbooks import KnownPlaybooks
 from noetl.engine.catalog.playbook_record import INLINE, PlaybookSource, decode_source, encode_source
 from noetl.kernel.plan import Plan
 from noetl.loader import MAX_BYTES, examine, looks_like_playbook
@@ -30,20 +31,23 @@ class PlaybookDocument(Struct, frozen=True):
 
     source: PlaybookSource
     plan: Plan
+    record: bytes = b""
+    """As the store keeps it, under the hash of the canonical document; empty if it was not made yet."""
 
     @property
     def playbook(self) -> Playbook:
         return self.plan.playbook
 
     def encode(self) -> bytes:
-        """As the store keeps it, under the hash of the canonical document."""
-        return encode_source(self.source, self.playbook)
+        """Its record."""
+        return self.record or encode_source(self.source, self.playbook)
 
 
 class Playbooks:
     """Reads documents, each once. `folders` are where playbooks named by path are looked for.
 
-    `on_read` gets each document that is handed out, the first time, unless it stands in another one.
+    `on_read` gets each document that is handed out, the first time, unless it stands in another one. `known`
+    are those that other processes have read before.
     """
 
     def __init__(
@@ -52,10 +56,13 @@ class Playbooks:
         allow_kinds: Iterable[str] = (),
         *,
         on_read: Callable[[PlaybookDocument], None] | None = None,
+        known: KnownPlaybooks | None = None,
     ) -> None:
         self._folders = list(folders)
         self.allow_kinds = tuple(allow_kinds)
         self._on_read = on_read
+        self._known = known
+        self._unkept: list[PlaybookDocument] = []
         self._documents: dict[PlaybookSource, PlaybookDocument] = {}
         self._handed_out: set[str] = set()
         self._indexes: dict[Path, dict[str, list[Path]]] = {}
@@ -65,12 +72,28 @@ class Playbooks:
         return self._hand_out(self._read(source))
 
     def _read(self, source: PlaybookSource) -> PlaybookDocument:
-        if (known := self._documents.get(source)) is not None:
-            return known
+        if (document := self._documents.get(source)) is None:
+            document = self._documents[source] = self._recall(source) or self._examine(source)
+        # Whether it can run is looked at before there is a home: a document is kept when asked for again.
+        if self._unkept and self._known is not None and self._known.has_home:
+            for unkept in self._unkept:
+                self._known.keep(unkept.source, unkept.record, self.allow_kinds)
+            self._unkept.clear()
+        return document
+
+    def _recall(self, source: PlaybookSource) -> PlaybookDocument | None:
+        known = self._known.find(source) if self._known is not None else None
+        return None if known is None else PlaybookDocument(source, Plan(known[0]), known[1])
+
+    def _examine(self, source: PlaybookSource) -> PlaybookDocument:
         examined = examine(source.text, source.name, dialect=source.dialect, allow_kinds=self.allow_kinds)
         if examined.playbook is None:
             raise PlaybookInvalid(examined.problems)
-        document = self._documents[source] = PlaybookDocument(source, Plan(examined.playbook))
+        if self._known is None or source.name == INLINE:
+            return PlaybookDocument(source, Plan(examined.playbook))
+        record = encode_source(source, examined.playbook)
+        document = PlaybookDocument(source, Plan(examined.playbook), record)
+        self._unkept.append(document)
         return document
 
     def _hand_out(self, document: PlaybookDocument) -> PlaybookDocument:
@@ -162,6 +185,8 @@ def _path_of(file: Path) -> str | None:
         data = file.read_bytes() if file.stat().st_size <= MAX_BYTES else b""
         if not looks_like_playbook(data):
             return None
+        from noetl.dsl.document.composer import compose  # noqa: PLC0415 - brings PyYAML, and few look for others
+
         root = compose(data.decode("utf-8-sig"))
     except (OSError, UnicodeDecodeError, SourceError):
         return None

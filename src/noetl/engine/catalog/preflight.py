@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Playbook, Position, Task
 from noetl.dsl.document.problem import PlaybookInvalid, Problem
-from noetl.dsl.document.shape_check import did_you_mean
 from noetl.engine.catalog.playbooks import PlaybookDocument, PlaybookMissing, Playbooks
 from noetl.expr.template import Constant
 from noetl.model.errors import NoetlError
@@ -147,6 +146,8 @@ def _undeclared(
     """Keys that are not declared, each with the hint at the declared one that it looks like."""
     for key, value in values.items():
         if key not in declared:
+            from noetl.dsl.document.shape_check import did_you_mean  # noqa: PLC0415 - brings the reader's Jinja2
+
             yield (*path, key), did_you_mean(key, declared)
         elif isinstance(value, dict) and isinstance(below := declared[key], dict):
             yield from _undeclared(value, below, (*path, key))

@@ -87,6 +87,21 @@ class Retry(Struct, frozen=True):
     file: str = ""
 
 
+class CompleteStep(Struct, frozen=True):
+    """End what is stuck at a step, or failed there, as done with this result."""
+
+    step: str
+    result: Any = None
+    by: str = ""
+
+
+class SkipStep(Struct, frozen=True):
+    """End what is stuck at a step, or failed there, as done without a result."""
+
+    step: str
+    by: str = ""
+
+
 class PatchCtx(Struct, frozen=True):
     patches: tuple[Patch, ...]
     by: str = ""
@@ -138,6 +153,8 @@ Command: TypeAlias = (
     | Resume
     | Signal
     | Retry
+    | CompleteStep
+    | SkipStep
     | PatchCtx
     | TimerFired
     | ChildEnded

@@ -30,6 +30,7 @@ from noetl.kernel.net.commands import (
     ChildEnded,
     Claim,
     Command,
+    CompleteStep,
     Fork,
     LeaseLost,
     PatchCtx,
@@ -39,8 +40,10 @@ from noetl.kernel.net.commands import (
     Resume,
     Retry,
     Signal,
+    SkipStep,
     TimerFired,
 )
+from noetl.kernel.net.end_by_hand import decide_end_by_hand
 from noetl.kernel.net.execution_request import decide_request
 from noetl.kernel.net.operations import REPORTABLE, REPORTED_INSIDE, RUN_ENDS, decide_report
 from noetl.kernel.net.quiescence import decide_join, decide_quiescence
@@ -60,7 +63,7 @@ from noetl.model.reference import encode_value
 MAX_EVENTS_AT_ONCE = 10_000
 """Events after which `handle` leaves the rest for another append."""
 
-_FROM_OUTSIDE = frozenset({Request, Signal, PatchCtx, Fork, Retry})
+_FROM_OUTSIDE = frozenset({Request, Signal, PatchCtx, Fork, Retry, CompleteStep})
 """Commands that bring values along, of whatever size."""
 
 _LEAVES_RUN_OPEN = REPORTED_INSIDE - {RunSuspended}
@@ -91,6 +94,8 @@ def decide(state: ExecutionState, command: Command, now: int) -> list[EventBody]
             return operations.decide_signal(state, command)
         case Retry():
             return operations.decide_retry(state, command)
+        case CompleteStep() | SkipStep():
+            return decide_end_by_hand(state, command, now)
         case PatchCtx():
             return operations.decide_patch_ctx(state, command)
         case TimerFired():

@@ -9,8 +9,10 @@ from noetl.events.bodies import (
     EventSource,
     LoopDone,
     NextEvaluated,
+    StepCompletedByHand,
     StepDone,
     StepFailed,
+    StepSkipped,
     TokenEnqueued,
 )
 from noetl.expr.runtime.marker import with_extracted
@@ -19,7 +21,7 @@ from noetl.kernel.pipeline.policy import expression_error_info
 from noetl.kernel.scopes import EvaluationScope, playbook_time, routing_scope
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.marking import step_outcome
-from noetl.kernel.state.run_fold import RunEnd
+from noetl.kernel.state.run_fold import EndByHand, RunEnd
 from noetl.kernel.state.run_state import RunState
 from noetl.model.errors import ExpressionError
 from noetl.model.outcome import ErrorInfo
@@ -84,7 +86,9 @@ def _routing_failed(run: RunState, verdicts: list[bool | None], error: ErrorInfo
     return NextEvaluated(run=run.id, event=run.event, verdicts=tuple(verdicts), handled=False, error=error)
 
 
-def seal_run_end(state: ExecutionState, run: RunState, body: RunEnd, now: int) -> RunEnd:
+def seal_run_end(
+    state: ExecutionState, run: RunState, body: RunEnd | EndByHand, now: int
+) -> RunEnd | EndByHand:
     """Add what only the server knows to the end of a run: reduced values and the step's own writes.
 
     Where that raises, the run has failed. If it had failed already, why it did stays and nothing is written.
@@ -113,7 +117,7 @@ def seal_run_end(state: ExecutionState, run: RunState, body: RunEnd, now: int) -
     return _with_patches(body, tuple(scope.patches))
 
 
-def _with_patches(body: RunEnd, patches: tuple[Any, ...]) -> RunEnd:
+def _with_patches(body: RunEnd | EndByHand, patches: tuple[Any, ...]) -> RunEnd | EndByHand:
     fields = {name: getattr(body, name) for name in body.__struct_fields__}
     return type(body)(**{**fields, "patches": patches})
 
@@ -144,7 +148,7 @@ def _recorded_event(state: ExecutionState, run: RunState) -> dict[str, Any]:
     return _event_value(state, run, end)
 
 
-def _coming_event(state: ExecutionState, run: RunState, body: RunEnd, now: int) -> dict[str, Any]:
+def _coming_event(state: ExecutionState, run: RunState, body: RunEnd | EndByHand, now: int) -> dict[str, Any]:
     """The same, while the event is not recorded yet."""
     seq = state.version + 1
     match body:
@@ -154,15 +158,21 @@ def _coming_event(state: ExecutionState, run: RunState, body: RunEnd, now: int) 
             end = _RunEnding("loop.done", body.result, None, body.source, seq, now)
         case StepFailed():
             end = _RunEnding("step.failed", None, body.error, body.source, seq, now)
+        case StepCompletedByHand():
+            end = _RunEnding(run.done_event, body.result, None, "server", seq, now)
+        case StepSkipped():
+            end = _RunEnding(run.done_event, None, None, "server", seq, now)
         case _:
             assert_never(body)
     return _event_value(state, run, end)
 
 
-def _coming_outcome(body: RunEnd) -> dict[str, Any]:
+def _coming_outcome(body: RunEnd | EndByHand) -> dict[str, Any]:
     """What `steps.NAME` is once the event is recorded."""
     if isinstance(body, StepFailed):
         return step_outcome(None, body.error)
+    if isinstance(body, StepSkipped):
+        return {**step_outcome(None, None), "status": "skipped"}
     return step_outcome(body.result, None)
 
 

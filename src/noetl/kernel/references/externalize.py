@@ -349,6 +349,8 @@ _EXTERNALIZERS: dict[type, Callable[[_Externalization, Any], dict[str, Any]]] = 
     of.RunResumed: _resumed_fields,
     of.StepDone: _run_end_fields,
     of.StepFailed: _run_end_fields,
+    of.StepCompletedByHand: _run_end_fields,
+    of.StepSkipped: _patched_fields,
     of.LoopDone: _loop_done_fields,
     of.NextEvaluated: _patched_fields,
     of.CtxPatched: _patched_fields,

@@ -18,7 +18,9 @@ STATE_FORMAT = 3
 """Changes whenever a snapshot of another number could be misread."""
 HOLDING_BACK = 2
 """The first version of the rules by which what failed holds back what a retry of it could still change."""
-StepStatus: TypeAlias = Literal["completed", "failed", "running", "waiting", "not_admitted", "cancelled"]
+StepStatus: TypeAlias = Literal[
+    "completed", "failed", "running", "waiting", "not_admitted", "cancelled", "skipped"
+]
 
 
 class Blob(NamedTuple):
@@ -82,7 +84,7 @@ class JoinState(Struct):
 
 
 class StepSummary(Struct):
-    """What became of a step. `status` is what happened to it last; `failed` and `cancelled` count its runs.
+    """What became of a step: what happened to it last, and how many of its runs ended otherwise than well.
 
     A run that is opened again counts no longer. One that ended well counts as failed if its arcs could not
     be followed.
@@ -95,6 +97,7 @@ class StepSummary(Struct):
     failed_after: int = 0
     """Those of them that came of an unhandled failure: a retry takes their place."""
     cancelled_after: int = 0
+    skipped: int = 0
     worked: int = 0
     """Microseconds that its runs were worked on; of those under way, up to where they last stopped."""
 
@@ -105,6 +108,8 @@ class StepSummary(Struct):
             return "failed"
         if self.cancelled:
             return "cancelled"
+        if self.skipped:
+            return "skipped"
         return "completed" if self.runs else self.status
 
 

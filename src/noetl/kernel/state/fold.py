@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from noetl.events import bodies as of
-from noetl.events.bodies import EventBody, Patch
+from noetl.events.bodies import EventBody, EventSource, Patch
 from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.state import marking, run_fold
 from noetl.kernel.state.agenda import AdmitToken, DeliverSignal, RouteRun
 from noetl.kernel.state.execution_state import ExecutionState, ForkPoint, UnhandledFailure
-from noetl.kernel.state.run_fold import RUN_FOLDS, RunEnd
+from noetl.kernel.state.run_fold import RUN_FOLDS
 from noetl.kernel.state.run_state import RunState, reducer_of
 from noetl.kernel.state.variables import Variables, watching_tokens
 from noetl.model.outcome import ErrorInfo
@@ -160,29 +160,43 @@ def _fold_run_resumed(state: ExecutionState, body: of.RunResumed, _: Event) -> N
 def _fold_step_done(state: ExecutionState, body: of.StepDone, event: Event) -> None:
     run = require_run(state, body.run)
     run.event, run.result = "step.done", body.result
-    _end_run(state, run, body, event)
+    _end_run(state, run, body.source, body.patches, event)
 
 
 def _fold_loop_done(state: ExecutionState, body: of.LoopDone, event: Event) -> None:
     run = require_run(state, body.run)
     run.event, run.result = "loop.done", body.result
-    _end_run(state, run, body, event)
+    _end_run(state, run, body.source, body.patches, event)
 
 
 def _fold_step_failed(state: ExecutionState, body: of.StepFailed, event: Event) -> None:
     run = require_run(state, body.run)
     run.event, run.error = "step.failed", body.error
     run.failed_task, run.failed_attempt = body.task, body.attempt
-    _end_run(state, run, body, event)
+    _end_run(state, run, body.source, body.patches, event)
 
 
-def _end_run(state: ExecutionState, run: RunState, body: RunEnd, event: Event) -> None:
+def _fold_completed_by_hand(state: ExecutionState, body: of.StepCompletedByHand, event: Event) -> None:
+    run = require_run(state, body.run)
+    run.event, run.result = run.done_event, body.result
+    _end_run(state, run, "server", body.patches, event)
+
+
+def _fold_step_skipped(state: ExecutionState, body: of.StepSkipped, event: Event) -> None:
+    run = require_run(state, body.run)
+    run.event, run.result, run.skipped = run.done_event, None, True
+    _end_run(state, run, "server", body.patches, event)
+
+
+def _end_run(
+    state: ExecutionState, run: RunState, source: EventSource, patches: tuple[Patch, ...], event: Event
+) -> None:
     if run.phase == "ended":
         raise WrongSequence(f"{run.id} has ended already")
     run.phase = "ended"
     run.fence = 0
     run.reported += 1
-    run.ended_by, run.ended_seq, run.ended_at = body.source, event.seq, event.ts
+    run.ended_by, run.ended_seq, run.ended_at = source, event.seq, event.ts
     marking.stop_clock(state, run, event.ts)
     state.open_runs -= 1
     state.ready.discard(run.id)
@@ -191,8 +205,8 @@ def _end_run(state: ExecutionState, run: RunState, body: RunEnd, event: Event) -
         state.agenda.discard(routing)  # where it stood to be ended
     if run.suspended:
         _forget_listeners(state, run)
-    if body.patches:
-        _write_run_end(state, run, body.patches)
+    if patches:
+        _write_run_end(state, run, patches)
     marking.summarise_run(state, run)
     if run.final or state.stopping:
         state.final = "done" if run.final else state.final
@@ -318,6 +332,29 @@ def _fold_execution_resumed(state: ExecutionState, _: of.ExecutionResumed, __: E
 
 
 def _fold_execution_retried(state: ExecutionState, body: of.ExecutionRetried, event: Event) -> None:
+    if state.over:
+        _reopen_execution(state, event)
+    state.failures = [failure for failure in state.failures if failure.run in body.keeps]
+    state.failures_in_row = {}
+    opened = 0
+    for name in body.runs:
+        run = state.failed_runs.pop(name)
+        opened |= run.step.bit
+        _reopen_run(state, run, body, event)
+    if body.keeps:
+        state.failing = 0
+        for run in state.failed_runs.values():
+            state.failing |= run.step.bit if state.holds_back else 0
+        marking.forget_superseded(state, body.superseded)
+    else:
+        state.failed_runs.clear()
+        state.failing, opened = 0, -1  # all are live now, whatever step they are at
+        state.ending_after_failure, state.result_after_failure = -1, None
+        marking.forget_superseded(state, list(state.ran_after_failure))
+    marking.rearm_joins(state, opened)
+
+
+def _reopen_execution(state: ExecutionState, event: Event) -> None:
     if state.deadline is not None:
         # A retry has all of its time again.
         state.deadline += event.ts - state.timed_from
@@ -330,32 +367,26 @@ def _fold_execution_retried(state: ExecutionState, body: of.ExecutionRetried, ev
                 token.deadline += event.ts - state.ended_at
     state.ended_at = 0
     state.final = ""
-    state.failures = []
-    state.failures_in_row = {}
-    state.ending_after_failure, state.result_after_failure = -1, None
-    for name in body.runs:
-        run = state.failed_runs.pop(name)
-        if run.unhandled or run.error is not None:  # else it was only cut short on its way out
-            marking.count_failed_run(state, run, -1)
-        run.unhandled = False
-        if run.deadline is not None:
-            run.deadline += event.ts - run.began_at
-            run.began_at = event.ts
-        marking.restore_run(state, run)
-        if run.error is None:
-            state.agenda.add(RouteRun(run.id))
-            run.phase = "ended"
-            continue
-        run_fold.reopen_run(run, body.children)
-        state.open_runs += 1
-        state.summaries[run.step.name].status = "running"
-        if run.final:
-            state.final = "running"
-        _offer(state, run)
-    state.failed_runs.clear()
-    state.failing = 0  # they are live now
-    marking.forget_superseded(state)
-    marking.rearm_joins(state)
+
+
+def _reopen_run(state: ExecutionState, run: RunState, body: of.ExecutionRetried, event: Event) -> None:
+    if run.unhandled or run.error is not None:  # else it was only cut short on its way out
+        marking.count_failed_run(state, run, -1)
+    run.unhandled = False
+    if run.deadline is not None:
+        run.deadline += event.ts - run.began_at
+        run.began_at = event.ts
+    marking.restore_run(state, run)
+    if run.error is None:
+        state.agenda.add(RouteRun(run.id))
+        run.phase = "ended"
+        return
+    run_fold.reopen_run(run, body.children)
+    state.open_runs += 1
+    state.summaries[run.step.name].status = "running"
+    if run.final:
+        state.final = "running"
+    _offer(state, run)
 
 
 def _fold_execution_forked(state: ExecutionState, body: of.ExecutionForked, event: Event) -> None:
@@ -407,6 +438,8 @@ _FOLDS: dict[type[EventBody], Callable[[ExecutionState, Any, Event], None]] = {
     of.StepDone: _fold_step_done,
     of.StepFailed: _fold_step_failed,
     of.LoopDone: _fold_loop_done,
+    of.StepCompletedByHand: _fold_completed_by_hand,
+    of.StepSkipped: _fold_step_skipped,
     of.NextEvaluated: _fold_next_evaluated,
     of.CtxPatched: _fold_ctx_patched,
     of.SignalReceived: _fold_signal_received,

@@ -1,5 +1,6 @@
 """The marking of the net: where tokens and runs are, and what that lets happen next."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from noetl.events import bodies as of
@@ -241,11 +242,12 @@ def summarise_run(state: ExecutionState, run: RunState) -> None:
     """What other steps see of a run that has ended."""
     name = run.step.name
     summary = state.summaries[name]
-    summary.status = _status_after(run.error)
+    summary.status = "skipped" if run.skipped else _status_after(run.error)
+    summary.skipped += run.skipped
     if run.error is not None:
         count_failed_run(state, run)
     if run.step.keeps_result:
-        state.outcomes[name] = step_outcome(run.result, run.error)
+        state.outcomes[name] = {**step_outcome(run.result, run.error), "status": summary.status}
     if state.watchers:
         for token in watching_tokens(state.watchers, "steps", (name,)):
             state.agenda.add(AdmitToken(token))
@@ -262,14 +264,14 @@ def count_failed_run(state: ExecutionState, run: RunState, number: int = 1) -> N
         summary.failed_after += number if run.after_failure else 0
 
 
-def forget_superseded(state: ExecutionState) -> None:
-    """A retry takes the place of what came of unhandled failures: how that ended counts no longer."""
-    for name in state.ran_after_failure:
+def forget_superseded(state: ExecutionState, steps: Iterable[str]) -> None:
+    """What is opened again takes the place of what came of its failure: how that ended counts no longer."""
+    for name in steps:
         summary = state.summaries[name]
         summary.failed -= summary.failed_after
         summary.cancelled -= summary.cancelled_after
         summary.failed_after = summary.cancelled_after = 0
-    state.ran_after_failure.clear()
+        state.ran_after_failure.discard(name)
 
 
 def stop_clock(state: ExecutionState, run: RunState, ts: int) -> None:
@@ -317,10 +319,13 @@ def restore_run(state: ExecutionState, run: RunState) -> None:
     occupancy_at(state, run.step.number).runs += 1
 
 
-def rearm_joins(state: ExecutionState) -> None:
-    """What a join of any has run for was taken back by a retry: it runs on the first token again."""
+def rearm_joins(state: ExecutionState, opened: int) -> None:
+    """What a join of any has run for is taken back by a retry: it runs on the first token again.
+
+    `opened` has the bits of the steps that are open again.
+    """
     for number, join in list(state.joins.items()):
-        if join.after_failure:
+        if join.after_failure and state.plan.by_number[number].above & opened:
             join.absorbing = join.after_failure = False
             if not join.arrivals:
                 del state.joins[number]

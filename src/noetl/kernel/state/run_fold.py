@@ -334,6 +334,8 @@ def reopen_run(run: RunState, children: Collection[str]) -> None:
 
 RunEnd: TypeAlias = of.StepDone | of.StepFailed | of.LoopDone
 """What ends a run. It changes more than the run, so the fold of the execution knows it."""
+EndByHand: TypeAlias = of.StepCompletedByHand | of.StepSkipped
+"""The same where somebody ends it who is no worker."""
 
 RUN_FOLDS: dict[type, Callable[[RunState, Any], None]] = {
     of.TaskStarted: fold_task_started,

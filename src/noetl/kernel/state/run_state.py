@@ -162,6 +162,8 @@ class RunState(Struct):
     ended_seq: int = 0
     ended_at: int = 0
     unhandled: bool = False
+    skipped: bool = False
+    """Somebody ended it without a result."""
     after_failure: bool = False
     """All its tokens came of an unhandled failure: a retry of that one takes its place."""
     owed: int = 0
@@ -170,6 +172,11 @@ class RunState(Struct):
     def task(self, frame: Frame) -> Task:
         """The task the frame stands at."""
         return self.step.step.tasks[frame.at]
+
+    @property
+    def done_event(self) -> Literal["step.done", "loop.done"]:
+        """What says that it ended well."""
+        return "step.done" if self.step.step.loop is None else "loop.done"
 
     @property
     def untouched(self) -> bool:

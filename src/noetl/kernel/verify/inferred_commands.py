@@ -27,9 +27,11 @@ from noetl.events.bodies import (
     RunResumed,
     RunSuspended,
     SignalReceived,
+    StepCompletedByHand,
     StepDone,
     StepFailed,
     StepScheduled,
+    StepSkipped,
     TaskProcessed,
     TaskStarted,
     TokenClaimed,
@@ -43,6 +45,7 @@ from noetl.kernel.net.commands import (
     ChildEnded,
     Claim,
     Command,
+    CompleteStep,
     Fork,
     LeaseLost,
     PatchCtx,
@@ -51,6 +54,7 @@ from noetl.kernel.net.commands import (
     Resume,
     Retry,
     Signal,
+    SkipStep,
     TimerFired,
 )
 from noetl.kernel.net.execution_request import decide_request
@@ -64,6 +68,7 @@ from noetl.kernel.references.resolve import Fetched
 from noetl.kernel.scopes import loop_scope, task_scope
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.run_state import Frame, RunState
+from noetl.model.reference import unescape
 
 TAKEN_AS_RECORDED = (
     PlaybookExecutionRequested,
@@ -73,6 +78,8 @@ TAKEN_AS_RECORDED = (
     ExecutionPaused,
     ExecutionResumed,
     SignalReceived,
+    StepCompletedByHand,
+    StepSkipped,
 )
 """Events that say what was asked: there is nothing in them to decide again."""
 
@@ -80,6 +87,7 @@ TAKEN_AS_RECORDED = (
 def infer_commands(state: ExecutionState, tail: Sequence[Event]) -> Iterator[Command]:
     """The commands that may have led to the first event of `tail`, the likeliest first."""
     body = tail[0].body
+    yield from _infer_end_by_hand(state, tail)
     match body:
         case PlaybookExecutionRequested():
             yield _infer_request(state, body, tail)
@@ -105,6 +113,26 @@ def infer_commands(state: ExecutionState, tail: Sequence[Event]) -> Iterator[Com
             yield from _infer_timers(state, body)
 
 
+def _infer_end_by_hand(state: ExecutionState, tail: Sequence[Event]) -> Iterator[Command]:
+    """A failed run is opened before somebody ends it, and a token that waits gets a run."""
+    match [event.body for event in tail[:2]]:
+        case [StepCompletedByHand() | StepSkipped() as end, *_]:
+            run = state.runs.get(end.run)
+        case [ExecutionRetried(), StepCompletedByHand() | StepSkipped() as end]:
+            run = state.failed_runs.get(end.run)
+        case [StepScheduled(step=step), StepCompletedByHand() | StepSkipped() as end]:
+            yield _command_of_end(end, step)
+            return
+        case _:
+            return
+    if run is not None:
+        yield _command_of_end(end, run.step.name)
+
+
+def _command_of_end(end: StepCompletedByHand | StepSkipped, step: str) -> CompleteStep | SkipStep:
+    return SkipStep(step, end.by) if isinstance(end, StepSkipped) else CompleteStep(step, end.result, end.by)
+
+
 def _infer_timers(state: ExecutionState, body: EventBody) -> Iterator[Command]:
     match body:
         case CancelRequested(error=None):
@@ -126,8 +154,8 @@ def _infer_request(state: ExecutionState, body: PlaybookExecutionRequested, tail
     """A refusal came with the request, unless deciding again finds a reason of its own."""
     request = Request(
         version=body.version,
-        workload=body.workload,
-        ctx=body.ctx,
+        workload=unescape(body.workload),  # as it was given: deciding escapes it
+        ctx=unescape(body.ctx),
         labels=body.labels,
         parent=body.parent,
         idempotency_key=body.idempotency_key,
@@ -160,12 +188,14 @@ def _infer_fork(body: ExecutionForked, tail: Sequence[Event]) -> Fork:
         by=body.by,
         hash=body.hash,
         file=body.file,
-        workload=body.workload or {},
+        workload=unescape(body.workload or {}),
         shift=body.shift,
     )
     match tail[1:2]:
         case [Event(ts=ts, body=CtxPatched(patches=patches, by=by))] if ts == tail[0].ts and by == body.by:
-            return replace(fork, patches=patches)
+            return replace(
+                fork, patches=tuple(replace(patch, value=unescape(patch.value)) for patch in patches)
+            )
         case _:
             return fork
 

@@ -187,6 +187,8 @@ class Verifier:
 
     def _judge_decision(self, event: Event, body: EventBody) -> Iterator[Difference]:
         """The server decided this by itself."""
+        if isinstance(body, TAKEN_AS_RECORDED) and type(body) is type(event.body):
+            return  # somebody asked for it, with what stands before it
         self.verdicts += 1
         decided = self._seal(body, event.ts)
         if same_body(event.body, decided):

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, distribution, requires
 
 _REQUIREMENT = re.compile(
     r"(?P<name>[\w.-]+)(?:\[(?P<extras>[\w.,-]+)\])?.*;.*\bextra\s*==\s*['\"](?P<extra>[\w.-]+)['\"]"
@@ -20,6 +19,8 @@ def missing_packages(extra: str) -> tuple[str, ...]:
 
 
 def _packages(extra: str) -> Iterator[str]:
+    from importlib.metadata import PackageNotFoundError, requires  # noqa: PLC0415 - slow, and few ask for extras
+
     try:
         lines = requires("noetl") or []
     except PackageNotFoundError:  # run from its sources: nobody says what an extra holds
@@ -34,6 +35,8 @@ def _packages(extra: str) -> Iterator[str]:
 
 
 def _is_installed(name: str) -> bool:
+    from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415 - likewise
+
     try:
         distribution(name)
     except PackageNotFoundError:

@@ -41,7 +41,7 @@ class ChildPool:
             reusable = False
             try:
                 yield lease
-                reusable = not lease.spent
+                reusable = not lease.spent and not lease.child.spent
             finally:
                 self._busy.discard(lease.child)
                 if reusable and lease.child.task_count < self._uses and not self.closed:
@@ -66,7 +66,8 @@ class ChildPool:
         child = None
         while self._idle and child is None:
             idle = self._idle.pop()
-            if idle.alive:  # the system or an operator may have killed it
+            # It may have said so after its last answer, or the system or an operator may have killed it.
+            if idle.alive and not idle.spent:
                 child = idle
             else:
                 self._end(idle)

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import MsgspecError, Struct
 
-from noetl.guest.frame import CodeAnswer, FrameReader, unpack
+from noetl.guest.frame import SPENT_BODY, CodeAnswer, FrameReader, unpack
 from noetl.tools.process.log_lines import LogLines
 from noetl.tools.process.pipe import write_all
 from noetl.tools.process.process_tree import HAS_PROC, exit_handle, kill_tree, resident_bytes
@@ -34,6 +34,10 @@ class ChildExited(Exception):
     def __init__(self, *, started: bool) -> None:
         super().__init__("the process ended")
         self.started = started
+
+
+class ChildSpent(Exception):
+    """The task before left the child unfit for another, and it did not begin this one."""
 
 
 class LimitExceeded(Exception):
@@ -74,6 +78,8 @@ class WarmChild:
         self.task_count = 0
         """Tasks so far."""
         self.idle_since = 0.0
+        self.spent = False
+        """Whether it said after an answer that it is not fit for another task: it is then killed."""
         self._loop = asyncio.get_running_loop()
         self._isolation = isolation
         self._started = False
@@ -99,11 +105,11 @@ class WarmChild:
         return not self._exited.is_set()
 
     async def ask(self, frame: bytes, lines: LogLines, limits: ChildLimits) -> CodeAnswer:
-        """Sends a request and waits for its answer. ChildExited or LimitExceeded if none comes.
+        """Sends a request and waits for its answer. ChildExited, LimitExceeded or ChildSpent if none comes.
 
         `lines` takes what is printed meanwhile.
 
-        After either, or if the waiting is cut short, the child must be killed.
+        After any of them but the last, or if the waiting is cut short, the child must be killed.
         """
         self.task_count += 1
         self._lines, self._limits = lines, limits
@@ -114,7 +120,7 @@ class WarmChild:
             await write_all(self._requests, frame)
             return await answer
         except BrokenPipeError:
-            raise ChildExited(started=self._started) from None
+            raise ChildSpent if self.spent else ChildExited(started=self._started) from None
         finally:
             if weighing:
                 weighing.cancel()
@@ -184,6 +190,12 @@ class WarmChild:
     def _take(self, body: bytearray) -> None:
         if not self._started and not body:  # READY
             self._started = True
+            return
+        if body == SPENT_BODY:
+            self.spent = True
+            # The answer that is waited for, if one is, is that of the next task: this comes after its own.
+            self._fail(ChildSpent())
+            self.kill()  # with all that the task left behind; a request under way finds its pipe broken
             return
         try:
             answer = unpack(body, CodeAnswer)

@@ -12,7 +12,14 @@ from noetl.model.outcome import ToolError
 from noetl.ports.tool import Call
 from noetl.tools.host.result_limits import inline_limit
 from noetl.tools.process.child_pool import ChildPool
-from noetl.tools.process.child_process import ChildExited, ChildLimits, Isolation, LimitExceeded, WarmChild
+from noetl.tools.process.child_process import (
+    ChildExited,
+    ChildLimits,
+    ChildSpent,
+    Isolation,
+    LimitExceeded,
+    WarmChild,
+)
 from noetl.tools.process.file_exchange import run_with_files
 from noetl.tools.process.log_lines import LogLines
 
@@ -108,6 +115,13 @@ class CodeRunner:
         except (ValueError, TypeError, RecursionError) as error:
             raise ToolError("input", f"the inputs cannot be sent to a process: {error}") from None
         limits = ChildLimits(memory=memory, output=self._max_output, answer=self._max_result + _ENVELOPE)
+        while True:
+            try:
+                return await self._ask_leased(pool, call, frame, limits)
+            except ChildSpent:
+                continue  # nothing has begun: another child takes it
+
+    async def _ask_leased(self, pool: ChildPool, call: Call, frame: bytes, limits: ChildLimits) -> CodeAnswer:
         try:
             async with pool.lease() as lease:
                 try:

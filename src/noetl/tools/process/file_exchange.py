@@ -26,23 +26,30 @@ async def run_with_files(
     References among the args come as files, tables in this form. What code that failed has left is
     removed. Raises ResultError.
     """
-    prefix = Path(request.file_prefix)
-    succeeded = False
+    # Most args hold no reference: one search in their JSON saves the walk, which would change nothing.
+    if not may_hold_marker(request.args):
+        return await _run_storing(call, request, run)
     async with AsyncExitStack() as opened:
-        # Most args hold no reference: one search in their JSON saves the walk, which would change nothing.
-        if may_hold_marker(request.args):
-            args, files = await _mark_references(call, request.args, tables, opened)
-            request = structs.replace(request, args=args, files=files)
-        try:
-            answer = await run(request)
-            if answer.result_files and not answer.failure:
-                answer = structs.replace(answer, result=await _store_files(call, answer, prefix))
-            succeeded = answer.failure is None
-            return answer
-        finally:
-            if not succeeded:
-                for path in prefix.parent.glob(f"{prefix.name}-*"):
-                    path.unlink(missing_ok=True)
+        args, files = await _mark_references(call, request.args, tables, opened)
+        return await _run_storing(call, structs.replace(request, args=args, files=files), run)
+
+
+async def _run_storing(
+    call: Call, request: CodeRequest, run: Callable[[CodeRequest], Awaitable[CodeAnswer]]
+) -> CodeAnswer:
+    succeeded = False
+    try:
+        answer = await run(request)
+        if answer.result_files and not answer.failure:
+            result = await _store_files(call, answer, request.file_prefix)
+            answer = structs.replace(answer, result=result)
+        succeeded = answer.failure is None
+        return answer
+    finally:
+        if not succeeded:
+            prefix = Path(request.file_prefix)
+            for path in prefix.parent.glob(f"{prefix.name}-*"):
+                path.unlink(missing_ok=True)
 
 
 async def _mark_references(
@@ -73,7 +80,7 @@ def _input_file(path: Path, reference: StoredReference, tables: TableForm) -> In
     return InputFile(path=str(path), form="path", details=dict(reference))
 
 
-async def _store_files(call: Call, answer: CodeAnswer, prefix: Path) -> Json:
+async def _store_files(call: Call, answer: CodeAnswer, prefix: str) -> Json:
     """The result with a reference in the place of each file that it names."""
     references = []
     for number, file in enumerate(answer.result_files):

@@ -1,6 +1,5 @@
 import re
 from collections.abc import Iterator
-from importlib.metadata import entry_points
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -96,6 +95,8 @@ def backend_hint(name: str) -> str:
     """Which backends there are, if there is none of this name."""
     if name in SIMULATORS:
         return ""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - every command knows all kinds, and this is slow
+
     names = (*SIMULATORS, *(point.name for point in entry_points(group=PROVIDERS)))
     return "" if name in names else f"there are {', '.join(f'`{backend}`' for backend in names)}"
 

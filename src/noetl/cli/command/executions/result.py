@@ -12,10 +12,18 @@ from noetl.cli.file_access import read_pieces, write_file, write_pieces
 from noetl.cli.store_access import with_store
 from noetl.engine.engine import LARGEST_TABLE
 from noetl.engine.history.read import History, read_history
-from noetl.events.bodies import LoopDone, StepDone, StepFailed, StepScheduled
+from noetl.events.bodies import (
+    LoopDone,
+    StepCompletedByHand,
+    StepDone,
+    StepFailed,
+    StepScheduled,
+    StepSkipped,
+)
 from noetl.events.identifiers import run_id
 from noetl.home import result_store_of
 from noetl.kernel.references.resolve import resolve_references
+from noetl.kernel.state.run_fold import EndByHand, RunEnd
 from noetl.model.reference import is_object_reference, is_table_reference
 from noetl.model.secret import hide_secrets
 from noetl.ports.store import Store
@@ -100,12 +108,14 @@ def _step_result(history: History, step: str) -> Any:
         hint = f"its steps are {', '.join(history.playbook.steps)}"
         raise CommandFailure("no-result", f"the playbook has no step `{step}`", hint=hint)
     runs: set[str] = set()
-    last_end: StepDone | LoopDone | StepFailed | None = None
+    last_end: RunEnd | EndByHand | None = None
     for event in history.events:
         match event.body:
             case StepScheduled(step=name) if name == step:
                 runs.add(run_id(event.seq))
-            case (StepDone() | LoopDone() | StepFailed()) as body if body.run in runs:
+            case (StepDone() | LoopDone() | StepFailed() | StepCompletedByHand() | StepSkipped()) as body if (
+                body.run in runs
+            ):
                 last_end = body
             case _:
                 pass
@@ -113,4 +123,6 @@ def _step_result(history: History, step: str) -> Any:
         raise CommandFailure("no-result", f"no run of step `{step}` has ended")
     if isinstance(last_end, StepFailed):
         raise CommandFailure("no-result", f"the last run of step `{step}` failed: {last_end.error.message}")
+    if isinstance(last_end, StepSkipped):
+        raise CommandFailure("no-result", f"the last run of step `{step}` was skipped")
     return last_end.result

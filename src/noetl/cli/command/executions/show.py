@@ -183,7 +183,11 @@ def _last_ts(details: ExecutionDetails) -> int:
 def _runs_text(summary: StepSummary) -> str:
     counts = [
         f"{number} {word}"
-        for number, word in ((summary.failed, "failed"), (summary.cancelled, "cancelled"))
+        for number, word in (
+            (summary.failed, "failed"),
+            (summary.cancelled, "cancelled"),
+            (summary.skipped, "skipped"),
+        )
         if number and summary.runs > 1
     ]
     return f"{summary.runs} ({', '.join(counts)})" if counts else str(summary.runs)

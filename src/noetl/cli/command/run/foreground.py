@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from noetl.api import dedicate_process, open_local
+from noetl.api import dedicate_process, open_local, playbooks_of
 from noetl.cli import console
 from noetl.cli.command.run.foreground_requests import (
     ExecutionRequest,
@@ -104,7 +104,7 @@ def record_fork(request: ForkRequest, configuration: Configuration) -> str:
     warnings = LoadWarnings(console.say, request.workload)
 
     async def record() -> str:
-        playbooks = Playbooks(allow_kinds=configuration.settings.allow_kinds, on_read=warnings.observe)
+        playbooks = playbooks_of(configuration, on_read=warnings.observe)
         async with open_local(configuration, playbooks=playbooks) as (local, store):
             return await request.begin(local, store, run=False)
 
@@ -137,7 +137,7 @@ async def _run(
     catalogs = [Path(folder) for folder in options.catalogs]
     attempts = FailedAttempts()
     announcer = _Announcer(attempts, progress, print_log)
-    playbooks = Playbooks(catalogs, configuration.settings.allow_kinds, on_read=warnings.observe)
+    playbooks = playbooks_of(configuration, catalogs, on_read=warnings.observe)
     _check_before_home(request, configuration, playbooks)
     watch_log = announcer.watch_log if print_log is not None else None
     async with open_local(configuration, playbooks=playbooks, watch=announcer.watch, watch_log=watch_log) as (
