@@ -55,6 +55,38 @@ def test_a_join_of_one_arc() -> None:
     assert_clean(fragment.replace("spec: { policy: { join: §all } }", "desc: runs once"))
 
 
+@pytest.mark.parametrize("join", ["all", "any", "{ count: 2 }"])
+@pytest.mark.parametrize(
+    ("fed", "code"),
+    [
+        ("a", "join-single"),
+        ("a b", "join-exclusive"),
+    ],
+)
+def test_a_join_that_only_one_branch_of_several_comes_to(fed: str, code: str, join: str) -> None:
+    """Other branches go elsewhere; or those that come are the two ways out of one branch."""
+    ways = ", ".join(f'{{ step: end, when: "{{{{ ctx.{name} }}}}" }}' for name in fed.split())
+    fragment = f"""
+    - step: start
+      next: {{ spec: {{ mode: inclusive }}, arcs: [{{ step: feeds }}, {{ step: other }}, {{ step: third }}] }}
+    - step: feeds
+      next: {{ arcs: [{ways}] }}
+    - step: other
+      next: {{ spec: {{ mode: inclusive }}, arcs: [{{ step: after }}, {{ step: third }}] }}
+    - step: third
+      tool: {{ kind: noop }}
+    - step: after
+      tool: {{ kind: noop }}
+    - step: end
+      spec: {{ policy: {{ join: §{join} }} }}
+      tool: {{ kind: noop }}
+    """
+    (problem,) = assert_found(code, fragment)
+    assert ("`count: 2` is never reached" in problem.message) == ("count" in join)
+    second = fragment.replace("[{ step: after }", "[{ step: end }, { step: after }").replace("§", "")
+    assert_clean(second)
+
+
 def test_a_join_behind_a_join() -> None:
     fragment = DIAMOND.format(mode="inclusive", guard="", join="all").replace(
         "tool: {", "next: { arcs: [{ step: last }] }\n      tool: {"

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from tests.cli.command_forks import command_forks
+
 COMMAND = [sys.executable, "-m", "noetl"]
 
 VALID = """\
@@ -90,14 +92,15 @@ def environment(cwd: Path, more: Mapping[str, str] | None = None) -> dict[str, s
 def run(
     *arguments: str, cwd: Path, stdin: str | bytes = "", env: Mapping[str, str] | None = None
 ) -> CompletedCommand:
-    done = subprocess.run(
-        [*COMMAND, *arguments],
-        cwd=cwd,
-        env=environment(cwd, env),
-        input=stdin.encode() if isinstance(stdin, str) else stdin,
-        capture_output=True,
-        check=False,
-    )
+    """What a command does in a child process, which is forked where that makes no difference."""
+    stdin = stdin.encode() if isinstance(stdin, str) else stdin
+    variables = environment(cwd, env)
+    forks = command_forks()
+    done = forks.run(arguments, cwd, variables, stdin) if forks else None
+    if done is None:
+        done = subprocess.run(
+            [*COMMAND, *arguments], cwd=cwd, env=variables, input=stdin, capture_output=True, check=False
+        )
     return CompletedCommand(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from noetl.cli.command_failure import CommandFailure, print_failure
 from tests.cli.command_line import BROKEN, COMMAND, VALID, environment, run
 
 EVERY_COMMAND = [
@@ -66,6 +67,45 @@ def test_wrong_usage_is_json_too_when_json_was_asked_for(arguments: list[str], t
     assert set(ran.json["error"]) == {"code", "message", "hint"}
     assert ran.json["error"]["code"] == "usage"
     assert ran.json["problems"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ("-o json", True),
+        ("-ojson", True),
+        ("--output json", True),
+        ("--output=json", True),
+        ("-qo json", True),
+        ("-qojson", True),
+        ("-o text -o json", True),
+        ("-o json -o text", False),
+        ("--output=json -otext", False),
+        ("-o", False),
+        ("--output-json json", False),
+        ("-o json -- -o text", True),
+        ("-- -o json", False),
+        ("-- -ojson", False),
+        ("-- --output json", False),
+        ("-- --output=json", False),
+        ("-- -qojson", False),
+    ],
+)
+def test_a_failure_is_json_if_an_option_says_so_and_what_follows_two_dashes_is_none(
+    options: str, wanted: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_failure(CommandFailure("usage", "it went wrong"), ["run", *options.split()])
+    printed = capsys.readouterr()
+    assert (printed.out.startswith("{"), "it went wrong" in printed.err) == (wanted, not wanted)
+
+
+def test_what_follows_two_dashes_is_a_file_and_no_option(tmp_path: Path) -> None:
+    (tmp_path / "-ojson").write_text(BROKEN)
+    ran = run("validate", "--", "-ojson", cwd=tmp_path)
+    assert (ran.code, ran.out.startswith("{")) == (1, False)
+    assert "-ojson:3:1" in ran.out
+    wrong = run("run", "--", "-o", "json", cwd=tmp_path)
+    assert (wrong.code, wrong.out) == (2, "")
 
 
 def test_wrong_usage_is_json_when_that_is_configured(tmp_path: Path) -> None:

@@ -328,8 +328,7 @@ def test_another_process_skips_a_step_that_waits(folder: Path) -> None:
     assert verb(folder, "skip", gate.execution_id, "start")["recorded"]
     ended = gate.end()
     assert (ended["status"], ended["steps"]["start"]) == ("completed", {"status": "skipped", "runs": 1})
-    shown = run("executions", "show", "latest", cwd=folder)
-    assert "skipped" in shown.out
+    assert "skipped" in run("executions", "show", "latest", cwd=folder).out
     no_result = run("executions", "result", "latest", "start", cwd=folder)
     assert (no_result.code, "was skipped" in no_result.err) == (2, True)
 

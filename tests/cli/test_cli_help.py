@@ -151,11 +151,11 @@ def test_looking_at_an_execution_imports_nothing_that_runs_one(tmp_path: Path) -
 def test_a_run_reads_a_new_document_once(tmp_path: Path) -> None:
     write_playbook(tmp_path)
     code = (
-        "import sys\nfrom noetl import loader\nfrom noetl.cli import main\n"
-        "compile_playbook, names = loader.compile_playbook, []\n"
+        "import sys\nfrom noetl.dsl import compiler\nfrom noetl.cli import main\n"
+        "compile_playbook, names = compiler.compile_playbook, []\n"
         "def counted(text, name, *others):\n    names.append(name)\n"
         "    return compile_playbook(text, name, *others)\n"
-        "loader.compile_playbook = counted\n"
+        "compiler.compile_playbook = counted\n"
         "try:\n    main(['run', 'a.yaml', '-q'])\nfinally:\n    print(*names, file=sys.stderr)\n"
     )
     command = [sys.executable, "-c", code]

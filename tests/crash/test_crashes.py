@@ -1,7 +1,5 @@
 """Nothing lost: every playbook is crashed at every write, resumed, and compared."""
 
-import tempfile
-from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
@@ -19,8 +17,6 @@ def hash_of(value: object) -> str:
     """By which a value that left the log is named."""
     return sha256(encode_value(value)).hexdigest()
 
-
-MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
 
 RESULTS = {
     "chain": {"n": 8, "ctx": 3},
@@ -56,19 +52,9 @@ RESULTS = {
 }
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """In memory where there is such a place: a process that dies here loses nothing the system has."""
-    if not MEMORY.is_dir():
-        yield tmp_path
-        return
-    with tempfile.TemporaryDirectory(dir=MEMORY) as name:
-        yield Path(name)
-
-
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_crash_at_any_write_loses_nothing(name: str, folder: Path) -> None:
-    crashes = Crashes(SCENARIOS[name], folder)
+def test_a_crash_at_any_write_loses_nothing(name: str, memory_folder: Path) -> None:
+    crashes = Crashes(SCENARIOS[name], memory_folder)
     result = crashes.uninterrupted.ends()["root 1"]["result"]
     assert (result["hash"] if is_reference(result) else result) == RESULTS[name]
     assert crashes.at_every_write() > 8
@@ -78,43 +64,43 @@ def test_a_crash_at_any_write_loses_nothing(name: str, folder: Path) -> None:
     "name", ["pages", "joins", "admission", "child_loop", "mended_child", "detached", "wait"]
 )
 def test_a_crash_between_any_two_decisions_loses_nothing(
-    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, memory_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the loop were so busy that every turn ends after one instruction, with a commit of its own."""
     monkeypatch.setattr(scheduler, "TURN", -1.0)
     monkeypatch.setattr(scheduler, "FLUSH_AT", 1)
-    assert Crashes(SCENARIOS[name], folder).at_every_write() > 8
+    assert Crashes(SCENARIOS[name], memory_folder).at_every_write() > 8
 
 
 @pytest.mark.parametrize("name", ["parallel", "best_effort", "mended"])
 def test_iterations_may_begin_in_different_turns(
-    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, memory_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a machine that is too busy to begin more than one of them at a time."""
-    crashes = Crashes(SCENARIOS[name], folder)
+    crashes = Crashes(SCENARIOS[name], memory_folder)
     monkeypatch.setattr(scheduler, "TURN", -1.0)
     assert crashes.at_every_write() > 8
 
 
 @pytest.mark.parametrize("name", ["parallel", "mended", "child_loop"])
 def test_a_resumed_execution_may_begin_from_a_snapshot(
-    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, memory_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "SNAPSHOT_EVERY", 4)
-    assert Crashes(SCENARIOS[name], folder).at_every_write() > 8
+    assert Crashes(SCENARIOS[name], memory_folder).at_every_write() > 8
 
 
 @pytest.mark.parametrize("name", ["retry", "slow_retry"])
 def test_a_retry_that_waits_long_holds_nothing(
-    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, memory_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(interpreter, "LONG_WAIT", 1_000)
-    crashes = Crashes(SCENARIOS[name], folder)
+    crashes = Crashes(SCENARIOS[name], memory_folder)
     (execution,) = crashes.uninterrupted.executions.values()
     assert any(isinstance(event.body, RunSuspended) for event in execution.events)
     assert crashes.at_every_write() > 8
 
 
 @pytest.mark.parametrize("name", ["sequential", "child_loop"])
-def test_who_resumes_may_crash_too(name: str, folder: Path) -> None:
-    assert Crashes(SCENARIOS[name], folder).at_every_two_writes() > 40
+def test_who_resumes_may_crash_too(name: str, memory_folder: Path) -> None:
+    assert Crashes(SCENARIOS[name], memory_folder).at_every_two_writes() > 40

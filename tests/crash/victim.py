@@ -7,6 +7,7 @@ import asyncio
 import sys
 from pathlib import Path
 
+from noetl.events.event import Event
 from noetl.testing.crash.fuse import Fuse
 from noetl.testing.crash.process_life import SurvivingFiles, run_life
 from tests.crash.crash_scenarios import LONG, SCENARIOS
@@ -17,8 +18,8 @@ def main(folder: str, name: str, write: str, when: str) -> None:
     asyncio.run(run_life(SurvivingFiles(Path(folder)), SCENARIOS.get(name, LONG), fuse, print_event))
 
 
-def print_event(event: str) -> None:
-    sys.stdout.write(f"{event}\n")
+def print_event(_: str, event: Event) -> None:
+    sys.stdout.write(f"{type(event.body).__name__}\n")
     sys.stdout.flush()
 
 

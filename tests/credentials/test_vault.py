@@ -68,14 +68,15 @@ def test_what_cannot_be_read_is_told(
 
 def test_the_token_follows_a_redirect_on_the_same_host_alone(vault: VaultServer) -> None:
     async def elsewhere(request: web.Request) -> web.Response:
-        host = "localhost" if request.match_info["mount"] == "far" else "127.0.0.1"
-        url = f"http://{host}:{request.url.port}/v1/secret/data/app"
+        here = f"127.0.0.1:{request.url.port}"
+        hosts = {"near": here, "far": f"localhost:{request.url.port}", "port": "127.0.0.1:9"}
+        url = f"http://{hosts[request.match_info['mount']]}/v1/secret/data/app"
         return web.Response(status=307, headers={"Location": url})
 
     class Standby(VaultServer):
         def application(self) -> web.Application:
             application = web.Application()
-            application.router.add_get("/v1/{mount:near|far}/data/app", elsewhere)
+            application.router.add_get("/v1/{mount:near|far|port}/data/app", elsewhere)
             application.router.add_get("/v1/{mount:secret}/data/{path:.+}", self.read)
             return application
 
@@ -83,8 +84,11 @@ def test_the_token_follows_a_redirect_on_the_same_host_alone(vault: VaultServer)
     standby.secrets = vault.secrets
     assert ask(standby, mount="near") == {"key": "new", "user": "u"}
     assert standby.asked == 1
-    with pytest.raises(CredentialError, match="redirects to another host, which does not get VAULT_TOKEN"):
-        ask(standby, mount="far")
+    for mount in ("far", "port"):
+        with pytest.raises(
+            CredentialError, match="redirects to another host, which does not get VAULT_TOKEN"
+        ):
+            ask(standby, mount=mount)
     assert standby.asked == 1
 
 

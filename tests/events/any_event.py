@@ -1,6 +1,7 @@
 """Any event that could be written."""
 
 import types
+from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import HealthCheck, settings
@@ -33,6 +34,7 @@ PLAIN: dict[Any, SearchStrategy[Any]] = {
 }
 
 
+@cache
 def any_of(hint: Any) -> SearchStrategy[Any]:
     """All values of a type."""
     if hint in PLAIN:

@@ -3,7 +3,8 @@
 import pytest
 
 from noetl.events.bodies import Patch, StepFailed, TokenDiscarded, TokenParked
-from noetl.kernel.net.commands import PatchCtx, Signal
+from noetl.kernel.net.commands import PatchCtx, Pause, Resume, Signal, TimerFired
+from noetl.kernel.pipeline.policy import SECOND
 from tests.kernel.driver import Driver, run
 
 
@@ -98,6 +99,31 @@ def test_a_wait_has_a_timeout_which_is_a_failure() -> None:
     driver = run(gated('{rules: [{when: "{{ ctx.signals.go }}", then: {allow: true}}], timeout: 30}'))
     assert driver.state.status == "failed"
     assert driver.error.kind == "timeout"
+
+
+def test_a_wait_that_is_asked_again_ends_when_it_would_have_ended() -> None:
+    """Asked by a signal, by a write, while paused, and by a step that ends: the time runs from the arrival."""
+    rules = "{{ ctx.signals.go == 3 or ctx.go == 3 or steps.other.status == 'failed' }}"
+    driver = Driver(
+        gated(f'{{rules: [{{when: "{rules}", then: {{allow: true}}}}], on_deny: wait, timeout: 30}}')
+    ).start()
+    (token,) = driver.state.tokens.values()
+    deadline = token.deadline
+    assert deadline == driver.now + 30 * SECOND
+    parked = driver.names.count("TokenParked")
+    for again in (
+        lambda: driver.submit(Signal("go", 1)),
+        lambda: driver.submit(PatchCtx((Patch(scope="ctx", path=("go",), value=2),))),
+        lambda: [driver.submit(Pause()), driver.submit(Signal("go", 2)), driver.submit(Resume())],
+        driver.step,
+    ):
+        driver.now += 5 * SECOND
+        again()
+        assert driver.names.count("TokenParked") > parked, "it was not asked again"
+        parked = driver.names.count("TokenParked")
+        assert token.deadline == deadline
+    assert driver.timers() == [(deadline, TimerFired(token.id))]
+    assert (driver.run().error.kind, driver.now) == ("timeout", deadline)
 
 
 def test_a_rule_that_raises_ends_the_branch_unhandled_and_others_finish() -> None:

@@ -1,5 +1,6 @@
 """A pipeline over a collection."""
 
+import json
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from noetl.events.bodies import (
 from noetl.kernel.pipeline.interpreter import advance
 from noetl.kernel.pipeline.moves import Record, RunTask, Wait
 from noetl.kernel.pipeline.policy import judge
+from noetl.kernel.state.reducers import combine
+from noetl.model.errors import ExpressionError
 from noetl.model.outcome import succeeded
 from tests.kernel.driver import Driver, error, run
 
@@ -160,6 +163,41 @@ def test_reducers_combine_in_index_order_onto_the_value_at_the_end(
     driver = run(loop(f"mode: {mode}, reduce: {{out: {reducer}}}", task), ctx=ctx)
     assert driver.ctx == {"out": reduced}
     assert [patch.value for patch in driver.bodies(LoopDone)[0].patches] == [reduced]
+
+
+@pytest.mark.parametrize(
+    ("reducer", "base", "writes", "reduced"),
+    [
+        ("union", None, [1, True, 1.0, "1", 0, False, None, ""], [1, True, "1", 0, False, None, ""]),
+        ("union", [True, 0], [1, False, True], [True, 0, 1, False]),
+        ("union", None, [[[1], [True], [1.0]]], [[1], [True]]),
+        ("union", None, [{"x": 1}, {"x": True}, {"x": 1.0}, {"y": 1}], [{"x": 1}, {"x": True}, {"y": 1}]),
+        ("union", None, [{"x": [0]}, {"x": [False]}, {"x": [0]}], [{"x": [0]}, {"x": [False]}]),
+        ("union", None, [[[]], {}, [[]]], [[], {}]),
+        ("union", [2, 2], [1, 2], [2, 2, 1]),
+        ("min", None, [1.0, 1], 1.0),
+        ("max", 1, [1.0], 1),
+        ("max", None, ["9", "10"], "9"),
+        ("first", True, [1, True], 1),
+        ("last", 0, [1, False], False),
+        ("append", [True], [1, [1]], [True, 1, [1]]),
+        ("concat", [True], [[1], [], [[1]]], [True, 1, [1]]),
+        ("merge", {"x": True}, [{"x": 1}, {"y": {"a": 1}}, {"y": {"b": 2}}], {"x": 1, "y": {"b": 2}}),
+        ("count", 1, [None, False, 0], 4),
+    ],
+)
+def test_reducers_tell_true_from_1_and_a_number_from_no_other_way_to_write_it(
+    reducer: str, base: Any, writes: list[Any], reduced: Any
+) -> None:
+    # As text: for Python 1 and true are equal.
+    assert json.dumps(combine(reducer, base, writes)) == json.dumps(reduced)
+
+
+@pytest.mark.parametrize("values", [[True], [1, False], ["1"], [None]])
+@pytest.mark.parametrize("base", [None, 1])
+def test_what_is_no_number_has_no_sum(base: Any, values: list[Any]) -> None:
+    with pytest.raises(ExpressionError, match="reducer `sum`"):
+        combine("sum", base, values)
 
 
 def test_lists_are_concatenated_and_mappings_merged() -> None:

@@ -31,7 +31,7 @@ from noetl.kernel.net.commands import (
     TimerFired,
 )
 from noetl.kernel.pipeline.interpreter import advance, cancel_run, pause_run
-from noetl.kernel.pipeline.moves import Finish, RunTask
+from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Wait
 from noetl.kernel.pipeline.policy import SECOND, judge
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.replay import dump_state, replay
@@ -148,6 +148,47 @@ def test_pause_schedules_nothing_new_and_runs_suspend_at_the_next_boundary() -> 
     driver.submit(Resume())
     assert driver.run().state.status == "completed"
     assert [body.task for body in driver.bodies(TaskStarted)] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        "kind: wait, signal: go",
+        "kind: wait, seconds: 60",
+        "kind: playbook, path: child",
+        "kind: python, code: '1', spec: {policy: {rules: [{when: true, then: {do: retry, delay: 60}}]}}",
+    ],
+)
+def test_an_iteration_that_waits_does_not_hold_up_a_pause(waits: str) -> None:
+    text = f"""
+- step: start
+  loop: {{in: [0, 1], iterator: item, spec: {{mode: parallel}}}}
+  tool:
+    - first: {{kind: noop, spec: {{policy: {{rules: [{{when: "{{{{ item == 1 }}}}", then: {{do: jump, to: b}}}}]}}}}}}
+    - a: {{{waits}}}
+    - b: {{kind: python, code: "1"}}
+""".lstrip()
+    driver = Driver(text).start()
+    state = driver.claim(driver.state.ready.first)
+    in_flight: list[int] = []
+    while not isinstance(move := driver.advance(state), Wait):
+        if isinstance(move, Record):
+            driver.report(state, move.body)
+            continue
+        assert isinstance(move, RunTask)
+        driver.report(state, *move.begins)
+        if move.task.label == "b":
+            in_flight.append(move.iteration)
+        else:
+            driver.report(state, driver.judge(state, move.iteration, succeeded(1)))
+    assert (in_flight, state.frames[0].suspension is not None) == ([1], True)
+    driver.submit(Pause())
+    assert pause_run(state) is None, "a task is in flight"
+    driver.report(state, driver.judge(state, 1, succeeded(1)))
+    suspended = pause_run(state)
+    assert suspended is not None
+    driver.report(state, suspended)
+    assert (state.phase, state.fence, driver.status) == ("suspended", 0, "paused")
 
 
 def test_a_run_that_pauses_too_late_goes_on() -> None:

@@ -142,6 +142,27 @@ def test_jitter_is_the_same_whenever_it_is_asked() -> None:
     assert [body.retry_at for body in first] == [body.retry_at for body in second]
 
 
+def test_jitter_differs_between_tries_tasks_iterations_and_runs_and_keeps_to_its_bound() -> None:
+    rules = "spec: {policy: {rules: [{when: \"{{ outcome.status == 'error' and _attempt < 4 }}\", then: {do: retry, attempts: 9, delay: 1, jitter: 2}}, {else: {then: {do: continue}}}]}}"
+    text = f"""
+- step: start
+  loop: {{in: [1, 2], iterator: item}}
+  tool:
+    - a: {{kind: python, code: "1", {rules}}}
+    - b: {{kind: python, code: "1", {rules}}}
+  next: {{arcs: [{{step: start, when: "{{{{ not args.again }}}}", args: {{again: true}}}}]}}
+""".lstrip()
+    driver = run(text, {"a": error(), "b": error()})
+    waits = [
+        (event.body.retry_at - event.ts) / SECOND
+        for event in driver.events
+        if isinstance(event.body, TaskProcessed) and event.body.retry_at is not None
+    ]
+    assert len(waits) == 2 * 2 * 2 * 3  # runs, iterations, tasks, tries
+    assert len(set(waits)) == len(waits)
+    assert all(1 <= wait < 3 for wait in waits)
+
+
 def test_a_long_wait_suspends_the_run_and_holds_no_worker() -> None:
     driver = Driver(policy(RETRY % "attempts: 2, delay: 60"), {"first": [error(), 1]}).start()
     driver.step()
@@ -169,6 +190,29 @@ def test_a_retry_after_an_error_keeps_the_key_and_polling_gets_a_new_one() -> No
         {"first": error()},
     )
     assert len({call.idempotency_key for call in each.calls}) == 3
+
+
+def test_what_was_polled_before_is_not_in_the_key_of_the_next_task_or_visit() -> None:
+    """The key says what work it is. How often another task, visit or iteration was asked is no part of that."""
+    rules = "spec: {policy: {rules: [{when: \"{{ outcome.result == 'busy' }}\", then: {do: retry, attempts: 9}}, {when: \"{{ outcome.result == 'back' }}\", then: {do: jump, to: a}}]}}"
+    text = f"""
+- step: start
+  loop: {{in: [1, 2], iterator: item}}
+  tool:
+    - a: {{kind: python, code: "1", {rules}}}
+    - b: {{kind: python, code: "1", {rules}}}
+""".lstrip()
+    calm = {"a": ["ok", "ok", "ok", "ok"], "b": ["back", "ok", "back", "ok"]}
+    busy = {"a": ["busy", "busy", "ok", "ok", "ok", "busy", "ok"], "b": ["back", "ok", "busy", "back", "ok"]}
+    keys = [
+        {
+            (call.started.iteration, call.started.task, call.started.visit): call.idempotency_key
+            for call in reversed(run(text, script).calls)  # of a visit, its first attempt
+        }
+        for script in (calm, busy)
+    ]
+    assert keys[0] == keys[1]
+    assert len(set(keys[0].values())) == len(keys[0]) == 2 * 2 * 2
 
 
 def test_fail_on_success_is_kind_policy() -> None:

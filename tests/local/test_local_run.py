@@ -5,6 +5,7 @@ import gc
 from pathlib import Path
 from typing import Any, Literal
 
+import apsw
 import pytest
 
 from noetl.dsl.document.kinds import Kind, Kinds
@@ -325,3 +326,27 @@ def test_whoever_kills_the_engine_before_a_task_has_begun_meets_no_warning() -> 
 
     asyncio.run(use())
     gc.collect()
+
+
+def test_a_flush_waits_for_the_one_under_way_though_nothing_else_is_to_be_written(bench: Bench) -> None:
+    text = "workflow:\n- step: start\n  tool: {kind: noop}\n"
+
+    async def work(local: Local) -> None:
+        await local.wait_for_end(await local.start(source(text)))
+        other = apsw.Connection(str(bench.home.store))
+        other.execute("BEGIN IMMEDIATE")
+        execution_id = await local.start(source(text))
+        for _ in range(100):  # turns of the loop: the scheduler hands over all that is to be written
+            await asyncio.sleep(0)
+        flush = asyncio.create_task(local.flush())
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert not flush.done()
+        other.execute("ROLLBACK")
+        other.close()
+        await flush
+        assert (execution_id, "PlaybookProcessed") in [
+            (written, type(event.body).__name__) for written, event in bench.seen
+        ]
+
+    bench.with_local(work)

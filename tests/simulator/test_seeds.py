@@ -10,6 +10,7 @@ from noetl.testing.simulator.shrinker import shrink
 from noetl.testing.simulator.simulated_world import SimulatedWorld
 from noetl.testing.simulator.simulation import SimulationVerdict, Simulator
 from noetl.testing.simulator.simulation_report import describe_scenario, failure_report
+from tests.new_seeds import new_seeds
 from tests.simulator.mutations import MUTATIONS, planted
 
 SEEDS = 2_000
@@ -19,8 +20,17 @@ ARRIVAL = next(mutation for mutation in MUTATIONS if mutation.name == "reducers 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, AT_ONCE))
 def test_whatever_goes_wrong_nothing_is_lost_and_nothing_happens_twice(first: int) -> None:
+    _check_seeds(range(first, first + AT_ONCE))
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_nor_does_it_with_seeds_that_nobody_has_tried(part: int) -> None:
+    _check_seeds(new_seeds(120)[part * 40 :][:40])
+
+
+def _check_seeds(seeds: range) -> None:
     simulator = Simulator()
-    for seed in range(first, first + AT_ONCE):
+    for seed in seeds:
         verdict = simulator.check(scenario_of(seed))
         if verdict.problem:
             pytest.fail(failure_report(verdict, shrink(simulator, verdict)), pytrace=False)

@@ -89,6 +89,43 @@ def test_no_file_stays_open_when_nothing_is_owned(tmp_path: Path) -> None:
     assert len(os.listdir("/dev/fd")) == before
 
 
+def test_a_file_that_is_kept_open_is_opened_once_and_closed_at_the_end(tmp_path: Path) -> None:
+    before = len(os.listdir("/dev/fd"))
+    keepers = [Owners(tmp_path / "owners"), Owners(tmp_path / "owners")]
+    for owners in keepers:
+        owners.keep_open()
+    for number in range(50):
+        for owners in keepers:
+            owned = owners.acquire(f"x{number}")
+            assert owned
+            owned.release()
+            assert owners.owner(f"x{number}") is None
+            assert len(os.listdir("/dev/fd")) == before + 1
+    keepers[0].close()
+    keepers[0].close()
+    assert len(os.listdir("/dev/fd")) == before + 1
+    last = keepers[1].acquire("a")
+    keepers[1].close()
+    assert last
+    assert keepers[0].owner("a") == os.getpid()
+    last.release()
+    assert len(os.listdir("/dev/fd")) == before
+
+
+def test_a_file_that_was_removed_is_not_kept_open(tmp_path: Path) -> None:
+    before = len(os.listdir("/dev/fd"))
+    owners = Owners(tmp_path / "owners")
+    owners.keep_open()
+    for _ in range(3):
+        owned = owners.acquire("a")
+        assert owned
+        owned.release()
+        (tmp_path / "owners").unlink()
+    assert len(os.listdir("/dev/fd")) == before + 1
+    owners.close()
+    assert len(os.listdir("/dev/fd")) == before
+
+
 def test_two_objects_on_one_file_know_of_each_other(owners: Owners, tmp_path: Path) -> None:
     other = Owners(tmp_path / "owners")
     owned = owners.acquire("a")

@@ -5,13 +5,14 @@ import hashlib
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import apsw
 import pyarrow
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from pyarrow import ipc
 
 from noetl.ports.results import ResultStore
@@ -75,16 +76,23 @@ async def contents(store: SqliteStore) -> list[Any]:
 
 
 async def play(
-    store: SqliteStore, commits: list[list[Step]], *, forget: bool = False
+    store: SqliteStore, commits: list[list[Step]], *, forget: Literal["", "versions", "everything"] = ""
 ) -> tuple[list[list[Verdict]], list[Any]]:
-    """The verdicts, and what is there in the end. With `forget` the writer looks every version up."""
+    """The verdicts, and what is there in the end.
+
+    A writer that forgets everything looks every execution up. One that forgets versions alone takes those for
+    new whose first append comes.
+    """
     verdicts = []
     try:
         for commit in commits:
             page = await store.executions()
             versions = {record.execution_id: record.version for record in page.executions}
-            if forget:
+            known = store._writer._known_versions
+            if forget == "everything":
                 store._writer._known_versions = NO_KNOWN_VERSIONS
+            elif forget == "versions":
+                store._writer._known_versions = replace(known, executions={})
             verdicts.append(await store.commit(appends_of(commit, versions)))
         return verdicts, await contents(store)
     finally:
@@ -95,7 +103,20 @@ async def play(
 def test_versions_that_are_known_are_those_that_would_be_looked_up(commits: list[list[Step]]) -> None:
     async def compare() -> None:
         fast = await play(SqliteStore.in_memory(), commits)
-        assert fast == await play(SqliteStore.in_memory(), commits, forget=True)
+        assert fast == await play(SqliteStore.in_memory(), commits, forget="everything")
+
+    asyncio.run(compare())
+
+
+@example([[Step("a", 0, (Effects(),), "")], [Step("a", 1, (Effects(),), ""), Step("b", 0, (Effects(),), "")]])
+@example([[Step("a", 0, (Effects(),), "")], [Step("a", 0, (Effects(),), "")]])
+@given(COMMITS)
+def test_executions_that_are_taken_for_new_are_judged_as_if_they_were_looked_up(
+    commits: list[list[Step]],
+) -> None:
+    async def compare() -> None:
+        fast = await play(SqliteStore.in_memory(), commits, forget="versions")
+        assert fast == await play(SqliteStore.in_memory(), commits, forget="everything")
 
     asyncio.run(compare())
 

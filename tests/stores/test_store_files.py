@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from noetl.ports.store import Committed, Effects, StoreBusy, StoreError, StoreFull, StoreUnusable
-from noetl.stores.sqlite.connection import APPLICATION_ID, SCHEMA_VERSION, ErrorTranslation
+from noetl.stores.sqlite.connection import APPLICATION_ID, SCHEMA_VERSION, ErrorTranslation, open_reader
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.stores.sqlite.writer import Inline
 from noetl.testing.store.store_fixtures import begin_execution, effects_in_row, new_append
@@ -181,6 +181,30 @@ async def fill_store(store_path: Path, execution_id: str = "a") -> None:
     store = SqliteStore.at(store_path)
     await begin_execution(store, execution_id)
     await store.close()
+
+
+def test_a_copy_that_sqlite_made_is_a_store_like_any_other(store_path: Path) -> None:
+    """`VACUUM INTO` does not keep the journal mode, which readers and a writer share a file by."""
+    asyncio.run(fill_store(store_path))
+    copy = store_path.with_name("copy.db")
+    database = apsw.Connection(str(store_path))
+    database.execute("VACUUM INTO ?", (str(copy),))
+    database.close()
+    asyncio.run(fill_store(copy, "b"))
+    database = apsw.Connection(str(copy))
+    assert database.pragma("journal_mode") == "wal"
+    assert database.execute("SELECT count(*) FROM event").get == 2
+    database.close()
+
+
+def test_a_connection_that_reads_cannot_write(store_path: Path) -> None:
+    """Whatever a query says: what is written passes the writer, which alone knows the log and the versions."""
+    asyncio.run(fill_store(store_path))
+    connection = open_reader(str(store_path))
+    with pytest.raises(apsw.ReadOnlyError):
+        connection.execute("DELETE FROM event")
+    assert connection.execute("SELECT count(*) FROM event").get == 1
+    connection.close()
 
 
 def test_a_file_that_somebody_else_holds(store_path: Path) -> None:

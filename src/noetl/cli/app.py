@@ -23,6 +23,11 @@ SECTIONS = {
         "executions": "See what executions did, and why, and steer them.",
     },
     "Serve": {
+        "server": "Start and stop a server: playbooks by path, executions, HTTP.",
+        "dev": "Serve the embedded store here, with a worker, for development.",
+        "catalog": "Register playbooks with a server, and look at those that are.",
+        "execute": "Run a registered playbook on a server.",
+        "token": "Make and revoke the tokens that let people and programs use a server.",
         "worker": "Run steps for a server.",
     },
     "Set up": {

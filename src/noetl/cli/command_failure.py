@@ -1,6 +1,7 @@
 """What a command says when it cannot do what was asked."""
 
 import contextlib
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -130,12 +131,10 @@ def _wants_json(arguments: Sequence[str]) -> bool:
     before = arguments[: arguments.index("--")] if "--" in arguments else arguments
     wanted = None
     for number, argument in enumerate(before, start=1):
-        if argument in ("-o", "--output"):
-            wanted = before[number] if number < len(before) else ""
-        elif argument.startswith("--output="):
-            wanted = argument.removeprefix("--output=")
-        elif argument.startswith("-o"):
-            wanted = argument.removeprefix("-o").removeprefix("=")
+        # Flags may stand before it in one word: `-qo json`.
+        option = re.fullmatch(r"(?:-[qvy]*o|--output(?==|$))=?(.*)", argument, re.DOTALL)
+        if option is not None:
+            wanted = option[1] or "".join(before[number : number + 1])
     if wanted is not None:
         return wanted == "json"
     from noetl.settings import read_settings

@@ -81,6 +81,8 @@ class CommitLog:
 
         What is decided meanwhile waits for the next time: there may be no end to it.
         """
+        if not (self._dirty or self._documents or self._flushing.locked()):
+            return  # the scheduler asks after each of its turns, and many decide nothing
         async with self._flushing:
             while self._documents:
                 playbook_hash, document = self._documents.popitem()

@@ -192,12 +192,15 @@ class LiveExecution:
         """What is pending, as one append; from here on it is somebody else's to write."""
         events, self.pending = self.pending, []
         boundaries, self._boundaries = self._boundaries, set()
-        rows = []
+        kinds = [type(event.body) for event in events]
+        rows = [
+            Row(event.seq, event.ts, KIND_NUMBERS[kind], FORMAT, event.data, event.seq in boundaries)
+            for event, kind in zip(events, kinds, strict=True)
+        ]
         effects = NO_EFFECTS
-        for event in events:
-            seq, kind = event.seq, type(event.body)
-            rows.append(Row(seq, event.ts, KIND_NUMBERS[kind], FORMAT, event.data, seq in boundaries))
-            if kind in EFFECT_BODIES:
+        # Asked of all at once: nearly all events have none, and every event comes this way.
+        if not EFFECT_BODIES.isdisjoint(kinds):
+            for event in events:
                 effects = merge_effects(effects, effects_of(event.ts, event.body))
         taken, self.answers = self.answers, []
         append = Append(

@@ -9,11 +9,13 @@ A store does not know what a row means: kinds are numbers and bodies are bytes. 
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from operator import attrgetter
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from noetl.model.errors import NoetlError
+from noetl.ports.catalog import AccessStore, CatalogStore
 from noetl.ports.credentials import SealedStore
 
 
@@ -63,6 +65,8 @@ class Effects(Struct, frozen=True, kw_only=True):
 
 NO_EFFECTS = Effects()
 FACTS = tuple(name for name in Effects.__struct_fields__ if name not in ("timers", "outbox"))
+fact_values: Callable[[Effects], tuple[Any, ...]] = attrgetter(*FACTS)
+"""The facts of effects in this order: all with one call, as each execution needs them several times."""
 
 Derive: TypeAlias = Callable[[Row], Effects]
 """What one row changes. It must be a function of the row alone."""
@@ -74,7 +78,8 @@ def merge_effects(first: Effects, then: Effects) -> Effects:
         return then
     if then is NO_EFFECTS:
         return first
-    facts = {name: getattr(first, name) if (new := getattr(then, name)) is None else new for name in FACTS}
+    pairs = zip(FACTS, fact_values(first), fact_values(then), strict=True)
+    facts = {name: old if new is None else new for name, old, new in pairs}
     return Effects(**facts, timers={**first.timers, **then.timers}, outbox={**first.outbox, **then.outbox})
 
 
@@ -246,7 +251,7 @@ class StoreClosed(StoreError): ...
 class ExecutionUnknown(StoreError): ...
 
 
-class Store(SealedStore, Protocol):
+class Store(SealedStore, CatalogStore, AccessStore, Protocol):
     """Every method that writes returns when the data is durable: it survives the loss of power.
 
     Writes take effect in the order of their calls. If one fails with a StoreError nothing of it was written.

@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG, S_ISVTX
 
 from noetl.ports.store import StoreUnusable
+from noetl.stores.durable_folder import flush_folder
 from noetl.stores.private_files import (
     make_private_folder,
     open_private_file,
@@ -22,7 +24,8 @@ _ELSEWHERE = "--home or --store names another place"
 class Home:
     """The store, large results, task logs, the locks of owners and the key of credentials, below one folder.
 
-    And the playbooks that were read before, which can be removed at any time.
+    And the playbooks that were read before, which can be removed at any time, and what a server leaves
+    there for those who look for it.
 
     Nothing is made before `make`.
     """
@@ -36,6 +39,10 @@ class Home:
         self.playbooks = folder / "playbooks"
         self.owners = folder / "owners.lock"
         self.key = folder / "key"
+        self.server = folder / "server.json"
+        self.server_lock = folder / "server.lock"
+        self.server_log = folder / "server.log"
+        self.admin_token = folder / "admin.token"
         self._next_key = folder / "key.new"
         self._ignore = folder / ".gitignore"
 
@@ -55,11 +62,20 @@ class Home:
         return status.st_size > 0
 
     def make(self) -> None:
-        """Makes the folder if it is not there, with a `.gitignore` of its own. Raises StoreUnusable."""
+        """Makes the folder if it is not there, with a `.gitignore` of its own; durable on return.
+
+        Raises StoreUnusable.
+        """
         if self.folder.is_dir():
             return
+        made = [folder for folder in (self.folder, *self.folder.parents) if not folder.exists()]
         try:
             make_private_folder(self.folder)
+            # What SQLite syncs in there would be lost with the name of the folder. Where that may not be read
+            # it cannot be flushed, and the store is used all the same.
+            for folder in made:
+                with suppress(PermissionError):
+                    flush_folder(folder.parent)
             with open(open_private_file(self._ignore, os.O_WRONLY), "w", encoding="utf-8") as file:
                 file.write("*\n")
         except FileExistsError:
@@ -77,10 +93,14 @@ class Home:
         """
         if self._is_own_folder():
             restrict_folder(self.folder)
-            for file in (self._ignore, self.owners, self.key, self._next_key):
+            for file in (self._ignore, self.owners, self.key, self._next_key, *self._server_files):
                 restrict_file(file)
             for folder in self._folders:
                 restrict_tree(folder)
+
+    @property
+    def _server_files(self) -> tuple[Path, ...]:
+        return self.server, self.server_lock, self.server_log, self.admin_token
 
     @property
     def _folders(self) -> tuple[Path, ...]:
@@ -91,6 +111,7 @@ class Home:
         if self.folder.name.endswith(FOLDER):
             return True
         own = {path.name for path in (*self._folders, self.owners, self.key)}
+        own |= {path.name for path in self._server_files}
         own |= {self._next_key.name, self._ignore.name, STORE, f"{STORE}-wal", f"{STORE}-shm"}
         try:
             # An empty folder that anybody may use is `/tmp` of a container.

@@ -2,7 +2,8 @@
 
 The kernel frees the locks of a process when it ends, however it ends, and tells who holds one. Locks of
 this kind belong to the process: closing the file anywhere in it would free them all, so each process opens
-the file once, and closes it when it holds none. A child that is forked does not share them.
+the file once, and closes it when it holds none and nobody keeps it open. A child that is forked does not
+share them.
 """
 
 import errno
@@ -37,12 +38,13 @@ class _LockFile:
             self.descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             self.wait_mode = fcntl.LOCK_SH
         self.held: set[int] = set()
-        self.waiting = 0
+        self.users = 0
+        """Those who need the file open whatever is held: they wait for a lock, or keep it open."""
         self.process = os.getpid()
 
     def close_if_unused(self) -> None:
         """Closing frees every lock on the file, so only when there is none."""
-        if not self.held and not self.waiting:
+        if not self.held and not self.users:
             for path in [path for path, lock_file in _OPEN_FILES.items() if lock_file is self]:
                 del _OPEN_FILES[path]
             os.close(self.descriptor)
@@ -87,6 +89,22 @@ class Owners:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._path = os.path.realpath(file)
+        self._keeps_open = False
+        self._open_file: _LockFile | None = None
+
+    def keep_open(self) -> None:
+        """The file stays open from the next `acquire` until `close`.
+
+        For who owns one execution after the other: to open and close the file around each takes longer than
+        to lock it.
+        """
+        self._keeps_open = True
+
+    def close(self) -> None:
+        """Keeps the file open no longer; what is owned stays so. A second call does nothing."""
+        with _OPEN_FILES_LOCK:
+            self._keeps_open = False
+            self._keep(None)
 
     def acquire(self, execution_id: str) -> Ownership | None:
         """Owns an execution from here on; None if it has an owner, this process included. Never waits."""
@@ -101,6 +119,8 @@ class Owners:
                 lock_file.close_if_unused()
                 return None
             lock_file.held.add(byte)
+            if self._keeps_open and self._open_file is not lock_file:
+                self._keep(lock_file)
             return Ownership(lock_file, byte)
 
     def owner(self, execution_id: str) -> int | None:
@@ -123,15 +143,24 @@ class Owners:
             lock_file = self._lock_file()
             if byte in lock_file.held:
                 return
-            lock_file.waiting += 1
-        # Outside the lock of this process, which others need meanwhile; `waiting` keeps the file open.
+            lock_file.users += 1
+        # Outside the lock of this process, which others need meanwhile; `users` keeps the file open.
         fcntl.lockf(lock_file.descriptor, lock_file.wait_mode, 1, byte)
         with _OPEN_FILES_LOCK:
             # Another thread may own it by now: locks are the process's, and unlocking would free its lock.
             if byte not in lock_file.held:
                 fcntl.lockf(lock_file.descriptor, fcntl.LOCK_UN, 1, byte)
-            lock_file.waiting -= 1
+            lock_file.users -= 1
             lock_file.close_if_unused()
+
+    def _keep(self, lock_file: _LockFile | None) -> None:
+        previous, self._open_file = self._open_file, lock_file
+        if lock_file is not None:
+            lock_file.users += 1
+        # A forked child leaves the descriptor alone that its parent opened, as it does with what that owns.
+        if previous is not None and previous.process == os.getpid():
+            previous.users -= 1
+            previous.close_if_unused()
 
     def _lock_file(self) -> _LockFile:
         path = self._path

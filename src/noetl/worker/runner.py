@@ -112,7 +112,10 @@ class Runner:
     async def kill(self) -> None:
         """Interrupts everything in flight. Nothing is reported."""
         self._held = True
-        tasks = [task for claimed in self._claimed.values() for task in claimed.tasks.values()]
+        tasks: list[asyncio.Task[None]] = []
+        for claimed in self._claimed.values():
+            claimed.interrupted = True  # a tool may give an outcome all the same
+            tasks += claimed.tasks.values()
         for task in tasks:
             task.cancel()
         if tasks:
@@ -222,7 +225,8 @@ class Runner:
         if not claimed.owned or claimed.interrupted:
             claimed.open_attempts -= 1
             return
-        claimed.tasks[move.iteration] = self._task(self._await, claimed, move)
+        # Not by `_task`: that would wrap another coroutine around each attempt.
+        claimed.tasks[move.iteration] = asyncio.get_running_loop().create_task(self._await(claimed, move))
 
     def _task(self, work: Callable[[*Args], Coroutine[None, None, None]], *args: *Args) -> asyncio.Task[None]:
         return asyncio.get_running_loop().create_task(self._watched(work, *args))
@@ -235,12 +239,15 @@ class Runner:
 
     async def _await(self, claimed: ClaimedRun, move: RunTask) -> None:
         try:
-            outcome = await run_attempt(self._tools, claimed.ledger, claimed.run, move, claimed.keychain)
-        finally:
-            claimed.tasks.pop(move.iteration, None)
-            claimed.open_attempts -= 1
-            self._wake()
-        self._processed(claimed, move, outcome)
+            try:
+                outcome = await run_attempt(self._tools, claimed.ledger, claimed.run, move, claimed.keychain)
+            finally:
+                claimed.tasks.pop(move.iteration, None)
+                claimed.open_attempts -= 1
+                self._wake()
+            self._processed(claimed, move, outcome)
+        except Exception as error:  # noqa: BLE001 - as in `_watched`
+            self._broken(error)
 
     def _processed(self, claimed: ClaimedRun, move: RunTask, outcome: Outcome) -> None:
         if not claimed.owned or claimed.interrupted:

@@ -78,9 +78,9 @@ class KnownPlaybooks:
 
     def _prune(self) -> None:
         with os.scandir(self._folder) as entries:
-            kept = list(entries)
-        if len(kept) > MOST_KEPT:
-            for entry in sorted(kept, key=lambda entry: entry.stat().st_mtime_ns)[: MOST_KEPT // 2]:
+            records = list(entries)
+        if len(records) > MOST_KEPT:
+            for entry in sorted(records, key=lambda entry: entry.stat().st_mtime_ns)[: MOST_KEPT // 2]:
                 os.unlink(entry)
 
 

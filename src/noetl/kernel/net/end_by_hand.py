@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from noetl.dsl.document.shape_check import did_you_mean
 from noetl.events.bodies import (
     EventBody,
     ExecutionRetried,
@@ -59,6 +58,8 @@ def _require_step(state: ExecutionState, name: str) -> StepPlan:
         raise Refused("the execution was cut short as a whole: only `retry` goes on with it")
     plan = state.plan.by_name.get(name)
     if plan is None:
+        from noetl.dsl.document.shape_check import did_you_mean  # noqa: PLC0415 - brings Jinja2, and few are wrong
+
         near = did_you_mean(name, state.plan.by_name)
         raise Refused(f"there is no step `{name}`" + (f"; {near}" if near else ""))
     return plan

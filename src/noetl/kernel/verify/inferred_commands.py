@@ -68,6 +68,7 @@ from noetl.kernel.references.resolve import Fetched
 from noetl.kernel.scopes import loop_scope, task_scope
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.run_state import Frame, RunState
+from noetl.model.reference import unescape
 
 TAKEN_AS_RECORDED = (
     PlaybookExecutionRequested,
@@ -153,8 +154,8 @@ def _infer_request(state: ExecutionState, body: PlaybookExecutionRequested, tail
     """A refusal came with the request, unless deciding again finds a reason of its own."""
     request = Request(
         version=body.version,
-        workload=body.workload,
-        ctx=body.ctx,
+        workload=unescape(body.workload),  # as it was given: deciding escapes it
+        ctx=unescape(body.ctx),
         labels=body.labels,
         parent=body.parent,
         idempotency_key=body.idempotency_key,
@@ -187,12 +188,14 @@ def _infer_fork(body: ExecutionForked, tail: Sequence[Event]) -> Fork:
         by=body.by,
         hash=body.hash,
         file=body.file,
-        workload=body.workload or {},
+        workload=unescape(body.workload or {}),
         shift=body.shift,
     )
     match tail[1:2]:
         case [Event(ts=ts, body=CtxPatched(patches=patches, by=by))] if ts == tail[0].ts and by == body.by:
-            return replace(fork, patches=patches)
+            return replace(
+                fork, patches=tuple(replace(patch, value=unescape(patch.value)) for patch in patches)
+            )
         case _:
             return fork
 

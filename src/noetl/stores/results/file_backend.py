@@ -70,9 +70,7 @@ class FileBackend:
         return []
 
     async def remove(self, names: list[str]) -> None:
-        with translate_os_errors(self._folder):
-            for name in names:
-                (self._folder / name).unlink(missing_ok=True)
+        await asyncio.to_thread(_remove_durably, [self._folder / name for name in names])
 
     async def remove_folder(self, folder: str) -> None:
         await asyncio.to_thread(remove_folder, self._folder / folder)
@@ -165,6 +163,14 @@ def _put_in_place(temporary: Path, path: Path) -> None:
         os.fsync(file.fileno())
     temporary.replace(path)
     flush_folder(path.parent)
+
+
+def _remove_durably(paths: list[Path]) -> None:
+    """Durable on return: else a name could come back whose body was removed after it."""
+    for path in paths:
+        with translate_os_errors(path), suppress(FileNotFoundError):
+            path.unlink()
+            flush_folder(path.parent)
 
 
 def make_result_folder(folder: Path) -> None:

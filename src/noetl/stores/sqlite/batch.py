@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import apsw
 import msgspec
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from noetl.ports.store import (
     FACTS,
@@ -21,6 +22,7 @@ from noetl.ports.store import (
     KeyTaken,
     Row,
     Verdict,
+    fact_values,
     merge_effects,
 )
 from noetl.stores.checksums import checksum_of_append
@@ -50,14 +52,19 @@ class KnownVersions(Struct, frozen=True):
     """Executions that were written before, with their number and version.
 
     It holds as long as `data_version` does, which changes with every commit, also of another process.
-    It saves the query `current`, which is what is asked where nothing is known.
+    It saves the query `current`, which is what is asked where nothing is known. An execution that is not
+    among them, and whose first append this is, is taken for a new one: `highest_number` says which number it
+    gets, and if it is there after all, SQLite refuses to insert it a second time.
     """
 
     data_version: int
     executions: dict[str, tuple[int, int]]
+    highest_number: int = -1
+    """-1 if it is not known."""
 
 
 NO_KNOWN_VERSIONS = KnownVersions(-1, {})
+"""With these nothing is taken for new that was not looked up."""
 MAX_KNOWN_VERSIONS = 10_000
 """Beyond it all are forgotten: to choose the oldest would cost more than to ask for them again."""
 EVENT_COLUMNS = 8
@@ -66,6 +73,8 @@ EVENT_COLUMNS = 8
 
 class _ExecutionChange:
     """What the batch does to one execution."""
+
+    __slots__ = ("effects", "execution_id", "new", "version", "x")
 
     def __init__(self, execution_id: str, x: int, version: int) -> None:
         self.execution_id = execution_id
@@ -78,26 +87,34 @@ class _ExecutionChange:
         if self.version == 0:
             self.effects = Effects(started_at=append.rows[0].ts)
         self.version += len(append.rows)
-        self.effects = merge_effects(self.effects, append.effects)
+        if append.effects is not NO_EFFECTS:  # few appends have any
+            self.effects = merge_effects(self.effects, append.effects)
 
     @property
     def changes_facts(self) -> bool:
-        return any(getattr(self.effects, name) is not None for name in FACTS)
+        return fact_values(self.effects).count(None) < len(FACTS)
 
 
 class AppendBatch:
-    """Judges appends and collects what they write. One object serves one transaction."""
+    """Judges appends and collects what they write. One object serves one transaction.
+
+    `apply` raises apsw.ConstraintError where an execution was taken for new that is not; then nothing of the
+    transaction may be kept, and a batch that knows no versions gives the verdicts.
+    """
 
     def __init__(self, connection: apsw.Connection, known: KnownVersions) -> None:
         self._connection = connection
         # Inside the transaction: only its begin brings the counter up to date with other processes.
-        self._known_versions = known.executions if known.data_version == connection.data_version() else {}
+        if known.data_version != connection.data_version():
+            known = NO_KNOWN_VERSIONS
+        # Never changed in place where nothing is known: all batches share that one.
+        self._known_versions = known.executions or {}
+        self._highest_number = known.highest_number
         self._changes: dict[str, _ExecutionChange] = {}
         self._keys: dict[str, str] = {}
         self._starts: list[tuple[str, int]] = []
         self._events: list[object] = []
         self._answered: list[int] = []
-        self._highest_number = 0
 
     def apply(self, appends: Sequence[Append]) -> list[Verdict]:
         """Writes what is accepted; a verdict for each."""
@@ -122,20 +139,22 @@ class AppendBatch:
         executions = self._known_versions if len(self._known_versions) < MAX_KNOWN_VERSIONS else {}
         for execution_id, change in self._changes.items():
             executions[execution_id] = change.x, change.version
-        return KnownVersions(self._connection.data_version(), executions)
+        return KnownVersions(self._connection.data_version(), executions, self._highest_number)
 
     def _look_up(self, appends: Sequence[Append]) -> None:
         unknown: set[str] = set()
         keys: list[str] = []
+        all_new = self._highest_number >= 0
         for append in appends:
             execution_id = append.execution_id
             if (identity := self._known_versions.get(execution_id)) is None:
                 unknown.add(execution_id)
+                all_new = all_new and not append.expected_version
             elif execution_id not in self._changes:
                 self._changes[execution_id] = _ExecutionChange(execution_id, *identity)
             if append.start_key:
                 keys.append(append.start_key)
-        if unknown or keys:
+        if keys or (unknown and not all_new):
             bindings = json_text([*unknown]), json_text(keys)
             # All answers in one row: to fetch each row would let another thread take the interpreter's lock.
             row = self._connection.execute(WRITE["current"], bindings).get
@@ -166,16 +185,16 @@ class AppendBatch:
     def _add_events(self, x: int, rows: Sequence[Row]) -> None:
         numbers: list[int] = []
         bodies: list[bytes] = []
-        for row in rows:
-            seq, ts, kind, version, body, last = row.seq, row.ts, row.kind, row.version, row.body, row.last
+        # One flat list: it is what the statement is bound to, and no tuple is kept for each event.
+        values = self._events
+        for seq, ts, kind, version, body, last in map(astuple, rows):  # with one call for each row, not six
             numbers += (seq, ts, kind, version, last, len(body))
             bodies.append(body)
             checksum = None
             if last:  # a fork brings many appends along, everybody else one
                 checksum = checksum_of_append(numbers, bodies)
                 numbers, bodies = [], []
-            # One flat list: it is what the statement is bound to, and no tuple is made for each event.
-            self._events += (x, seq, ts, kind, version, body, last, checksum)
+            values += (x, seq, ts, kind, version, body, last, checksum)
 
     def _write_facts(self, changed: Sequence[_ExecutionChange]) -> None:
         insert_rows(

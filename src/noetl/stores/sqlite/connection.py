@@ -21,6 +21,8 @@ SCHEMA_VERSION = len(queries.migration_scripts())
 """The version that stores have when they are open."""
 OPEN_TIMEOUT_MS = 10_000
 """How long opening waits for others who create or migrate the same file."""
+_LOG_MODES = ("wal", "memory")
+"""The journal modes of a store: readers and a writer share a file with its log; memory has none."""
 _COPY = "copy it, with the files beside it, to where you may write, and look there"
 
 
@@ -82,10 +84,14 @@ def create_schema(connection: apsw.Connection) -> None:
     Raises StoreUnusable where readers and a writer cannot share a file.
     """
     connection.execute("PRAGMA page_size = 8192; PRAGMA auto_vacuum = INCREMENTAL")
-    if connection.pragma("journal_mode", "WAL") not in ("wal", "memory"):
+    _use_log(connection)
+    _run_script(connection, queries.schema_script(), len(queries.migration_scripts()))
+
+
+def _use_log(connection: apsw.Connection) -> None:
+    if connection.pragma("journal_mode", "WAL") not in _LOG_MODES:
         hint = "choose a folder on a local disk"
         raise StoreUnusable(f"{connection.filename}: the file system cannot share a store", hint)
-    _run_script(connection, queries.schema_script(), len(queries.migration_scripts()))
 
 
 def migrate_schema(connection: apsw.Connection, version: int, scripts: Sequence[str]) -> None:
@@ -104,24 +110,26 @@ def _run_script(connection: apsw.Connection, script: str, version: int) -> None:
 class Transaction:
     """Commits what is written inside, or takes all of it back when something is raised."""
 
-    __slots__ = ("_connection",)
+    __slots__ = ("_connection", "_execute")
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
+        # Of one cursor: a connection's own `execute` makes one each time.
+        self._execute = connection.cursor().execute
 
     def __enter__(self) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
+        self._execute("BEGIN IMMEDIATE")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
             if error is None:
-                self._connection.execute("COMMIT")
+                self._execute("COMMIT")
         finally:
             # A COMMIT that fails may leave the transaction open or not; some errors have ended it before.
             if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+                self._execute("ROLLBACK")
 
 
 def open_writer(filename: str) -> apsw.Connection:
@@ -186,11 +194,14 @@ def _prepare(connection: apsw.Connection, filename: str) -> None:
         database = connection.filename
         for file in (database, f"{database}-wal", f"{database}-shm"):
             restrict_file(file)
-    if version != SCHEMA_VERSION:
+    # The mode, too: it is not that of a log after the power went while the file was made, nor in a copy that
+    # `VACUUM INTO` has made.
+    if version != SCHEMA_VERSION or connection.pragma("journal_mode") not in _LOG_MODES:
         # A lock of our own: changing the journal mode does not wait for others, and two may do it at once.
         with nullcontext() if filename == MEMORY else _lock_folder(Path(filename).parent):
             # Read again: another process may have made or migrated it while we waited for the lock.
             if version := read_schema_version(connection, filename):
+                _use_log(connection)
                 migrate_schema(connection, version, queries.migration_scripts())
             else:
                 create_schema(connection)

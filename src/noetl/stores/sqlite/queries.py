@@ -12,7 +12,7 @@ from typing import Any, Final
 import apsw
 import msgspec
 
-from noetl.ports.store import FACTS, Effects
+from noetl.ports.store import FACTS, Effects, fact_values
 
 _FOLDER = Path(__file__).with_name("sql")  # `importlib.resources` would bring half of the library along
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
@@ -28,6 +28,7 @@ _EMPTY_FACTS: dict[str, object] = {
     "ended_at": 0,
     "expires_at": 0,
 }
+_EMPTY_COLUMNS = [_EMPTY_FACTS.get(name, "") for name in FACTS]
 
 
 def _load(file: str) -> Mapping[str, str]:
@@ -74,7 +75,7 @@ def json_text(value: object) -> str:
 
 def fact_columns(effects: Effects) -> list[object]:
     """The facts as columns, None where one stays as it is."""
-    values = [getattr(effects, name) for name in FACTS]
+    values = [*fact_values(effects)]
     if effects.labels is not None:
         values[FACTS.index("labels")] = json_text(dict(sorted(effects.labels.items())))
     return values
@@ -82,8 +83,8 @@ def fact_columns(effects: Effects) -> list[object]:
 
 def full_fact_columns(effects: Effects) -> list[Any]:
     """The facts as columns, "none" where one is not given."""
-    columns = zip(FACTS, fact_columns(effects), strict=True)
-    return [_EMPTY_FACTS.get(name, "") if value is None else value for name, value in columns]
+    columns = zip(_EMPTY_COLUMNS, fact_columns(effects), strict=True)
+    return [empty if value is None else value for empty, value in columns]
 
 
 def insert_rows(connection: apsw.Connection, name: str, rows: Sequence[Sequence[Any]]) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 import apsw
 
 from noetl.ports.store import Append, StoreBusy, StoreClosed, Verdict
-from noetl.stores.sqlite.batch import NO_KNOWN_VERSIONS, AppendBatch
+from noetl.stores.sqlite.batch import NO_KNOWN_VERSIONS, AppendBatch, KnownVersions
 from noetl.stores.sqlite.connection import ErrorTranslation, Transaction
 
 CHECKPOINT_PAGES = 512
@@ -107,6 +107,7 @@ class SqliteWriter:
         self._space_freed = asyncio.Event()
         self._closed = False
         self._known_versions = NO_KNOWN_VERSIONS
+        self._busy_timeout_ms = -1
         self._log = (
             WriteAheadLog(connection) if connection.filename_wal and not connection.readonly("main") else None
         )
@@ -204,22 +205,34 @@ class SqliteWriter:
             return error
 
     def _transact(self, works: Sequence[Work], patience_ms: int) -> list[Any]:
-        self._connection.set_busy_timeout(patience_ms)
+        if patience_ms != self._busy_timeout_ms:  # nearly always it is the last one's
+            self._connection.set_busy_timeout(patience_ms)
+            self._busy_timeout_ms = patience_ms
         # Forgotten before the transaction: one that fails, or a job, may leave other versions than these.
         known_versions, self._known_versions = self._known_versions, NO_KNOWN_VERSIONS
-        with self._transaction:
-            if callable(job := works[0]):
+        if callable(job := works[0]):
+            with self._transaction:
                 return [job(self._connection)]
-            batch = AppendBatch(self._connection, known_versions)
-            groups = [work for work in works if not callable(work)]
-            verdicts = batch.apply(groups[0] if len(groups) == 1 else list(chain.from_iterable(groups)))
-            if self._log:
-                self._log.make_room()  # inside, where nobody else can lengthen the log
-        self._known_versions = batch.known
+        groups = [work for work in works if not callable(work)]
+        appends = groups[0] if len(groups) == 1 else list(chain.from_iterable(groups))
+        try:
+            verdicts = self._append(appends, known_versions)
+        except apsw.ConstraintError:
+            # An execution that was taken for new is there already. The slow path looks all of them up.
+            verdicts = self._append(appends, NO_KNOWN_VERSIONS)
         if len(groups) == 1:
             return [verdicts]
         remaining = iter(verdicts)
         return [list(islice(remaining, len(group))) for group in groups]
+
+    def _append(self, appends: Sequence[Append], known_versions: KnownVersions) -> list[Verdict]:
+        with self._transaction:
+            batch = AppendBatch(self._connection, known_versions)
+            verdicts = batch.apply(appends)
+            if self._log:
+                self._log.make_room()  # inside, where nobody else can lengthen the log
+        self._known_versions = batch.known
+        return verdicts
 
     def _deliver(self, group: Sequence[_QueuedWork], results: list[Any] | Exception) -> None:
         for number, queued in enumerate(group):

@@ -8,18 +8,34 @@ before it, and another one right after it, before anybody knows. The next proces
 files. In the end every execution must have the same status, result, ctx, steps and discarded tokens, and
 the world must have seen the same effects: an attempt that was recorded never again, one in flight at most
 once more, with the same idempotency key.
+
+A process that dies loses nothing that it wrote, but the loss of power does: `at_every_sync` leaves the next
+process a disk that has what was synced, and of the rest nothing or any part.
 """
 
 import asyncio
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
+from noetl.events.event import Event
 from noetl.testing.crash.crash_record import AttemptKey, CrashRecord, RecordedAttempt
 from noetl.testing.crash.fuse import Fuse
+from noetl.testing.crash.power_loss import PowerLoss, record_losses
 from noetl.testing.crash.process_life import Scenario, SurvivingFiles, empty_store, run_life
 
 __all__ = ["Crashes", "Scenario"]
+
+
+class _Seen(NamedTuple):
+    """What the loss of power must not undo.
+
+    The number of events that each execution was said to have, and the files beside the home: effects, too.
+    """
+
+    acknowledged: dict[str, int]
+    world: dict[str, bytes]
 
 
 class Crashes:
@@ -38,8 +54,7 @@ class Crashes:
 
     def new_files(self) -> SurvivingFiles:
         """New files, in which nothing has happened."""
-        folder = self._folder / f"{self.scenario.name}-{next(self._folder_numbers)}"
-        return SurvivingFiles.create(folder, self.scenario.files, self._store)
+        return SurvivingFiles.create(self._next_folder(), self.scenario.files, self._store)
 
     def at_every_write(self) -> int:
         """Crashes before and after each write, once; the number of crashes. Raises AssertionError."""
@@ -58,6 +73,25 @@ class Crashes:
                 if died == 1:
                     break
         raise AssertionError
+
+    def at_every_sync(self, disks: int = 1) -> int:
+        """Loses the power before each sync of a run that begins with nothing, and after the last; how often.
+
+        Each time once so that what was not synced is gone, and `disks` times so that any part of it is there.
+        Raises AssertionError.
+        """
+        files = SurvivingFiles.create(self._next_folder(), self.scenario.files)
+        losses = self._record_losses(files, disks)
+        for number, loss in enumerate(losses, 1):
+            crash_point = f"by loss of power {number} of {len(losses)}"
+            try:
+                crash = _leave_disk(files, loss)
+                asyncio.run(run_life(files, self.scenario, Fuse()))
+                self.compare(files, [crash], crash_point)
+            except Exception as error:
+                error.add_note(f"{self.scenario.name}, crashed {crash_point}")
+                raise
+        return len(losses)
 
     def crash(self, *fuses: Fuse) -> int:
         """One process after the other, and a last one that does not crash; how many did."""
@@ -94,6 +128,23 @@ class Crashes:
         faults += [f"{effect} should not have been done" for effect in extra_effects]
         assert not faults, "\n".join([f"{self.scenario.name}, crashed {where}:", *faults])
 
+    def _next_folder(self) -> Path:
+        return self._folder / f"{self.scenario.name}-{next(self._folder_numbers)}"
+
+    def _record_losses(self, files: SurvivingFiles, disks: int) -> list[PowerLoss[_Seen]]:
+        acknowledged: dict[str, int] = {}
+
+        def acknowledge(execution_id: str, event: Event) -> None:
+            acknowledged[execution_id] = event.seq
+
+        def look() -> _Seen:
+            world = {path.name: path.read_bytes() for path in files.folder.iterdir() if path.is_file()}
+            return _Seen(dict(acknowledged), world)
+
+        with record_losses(files.folder, look, disks) as losses:
+            asyncio.run(run_life(files, self.scenario, Fuse(), acknowledge))
+        return losses
+
     def _crash_along(self, *, after: bool) -> int:
         for number in count(1):
             if not self.crash(Fuse(number, after=after)):
@@ -123,6 +174,19 @@ class Crashes:
         for crash in crashes:
             faults += _repeated_faults(crash, record)
         return faults
+
+
+def _leave_disk(files: SurvivingFiles, loss: PowerLoss[_Seen]) -> CrashRecord:
+    """Makes the files those that are left; what they say. Raises AssertionError if something is lost."""
+    loss.image.restore(files.folder)
+    for name, data in loss.seen.world.items():
+        (files.folder / name).write_bytes(data)
+    files.home.make()
+    record = CrashRecord(files)
+    for execution_id, events in loss.seen.acknowledged.items():
+        number = len(record.executions[execution_id].events) if execution_id in record.executions else 0
+        assert number >= events, f"{execution_id} has {number} events, {events} were acknowledged"
+    return record
 
 
 def _attempt_faults(attempt_key: AttemptKey, attempt: RecordedAttempt, times: int, crashes: int) -> list[str]:

@@ -23,6 +23,8 @@ from noetl.tools.host.worker_tools import Tools
 
 PATIENCE = 30.0
 """Seconds after which a life is said to hang."""
+OnEvent: TypeAlias = Callable[[str, Event], None]
+"""Gets each event, with the id of its execution, when it is said to be durable."""
 
 
 class SurvivingFiles:
@@ -35,11 +37,13 @@ class SurvivingFiles:
         self.home = Home(folder / ".noetl")
 
     @classmethod
-    def create(cls, folder: Path, files: Mapping[str, str], store: bytes) -> "SurvivingFiles":
-        """A new one with these files and this store."""
+    def create(cls, folder: Path, files: Mapping[str, str], store: bytes = b"") -> "SurvivingFiles":
+        """A new one with these files and this store; without one there is no home yet."""
         created = cls(folder)
-        created.home.make()
-        created.home.store.write_bytes(store)
+        folder.mkdir()
+        if store:
+            created.home.make()
+            created.home.store.write_bytes(store)
         for name, text in files.items():
             (folder / name).write_text(text, "utf-8")
         return created
@@ -65,7 +69,7 @@ class ProcessLife:
         files: SurvivingFiles,
         source: PlaybookSource,
         observer: SqliteStore,
-        on_event: Callable[[str], None],
+        on_event: OnEvent,
     ) -> None:
         self.files = files
         self.source = source
@@ -114,9 +118,9 @@ class ProcessLife:
             # Shielded: what this process drives is cancelled when it dies, what the other one asks is not.
             await asyncio.shield(self._observer.send(execution_id, encode_command(command)))
 
-    def on_events(self, _: str, events: Sequence[Event], __: ExecutionState) -> None:
+    def on_events(self, execution_id: str, events: Sequence[Event], _: ExecutionState) -> None:
         for event in events:
-            self._on_event(type(event.body).__name__)
+            self._on_event(execution_id, event)
         self._new_events.set()
 
 
@@ -146,17 +150,15 @@ class Scenario(Struct, frozen=True, kw_only=True):
         return PlaybookSource(self.text, "playbook.yaml", str(files.folder / "playbook.yaml"))
 
 
-def ignore_event(_: str) -> None:
+def ignore_event(_: str, __: Event) -> None:
     """Nobody listens."""
 
 
 async def run_life(
-    files: SurvivingFiles, scenario: Scenario, fuse: Fuse, on_event: Callable[[str], None] = ignore_event
+    files: SurvivingFiles, scenario: Scenario, fuse: Fuse, on_event: OnEvent = ignore_event
 ) -> None:
-    """One life, until the scenario is over or the fuse blows. `on_event` gets the names of durable events.
-
-    Raises TimeoutError if it hangs.
-    """
+    """One life, until the scenario is over or the fuse blows. Raises TimeoutError if it hangs."""
+    files.home.make()
     store = FusedStore.at_path(files.home.store, fuse)
     observer = SqliteStore.at(files.home.store)
     owners = MortalOwners(files.home.owners)

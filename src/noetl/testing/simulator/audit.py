@@ -62,6 +62,8 @@ class Audit:
         self.turned_away: Counter[tuple[str, str]] = Counter()
         """Runs that failed because their step did not admit their token, by execution and step."""
         self.retried: set[str] = set()
+        self.histories: dict[str, list[Event]] = {}
+        """All events of each execution, when everything is over."""
         self.lost_workers = 0
         """Tasks that were given up because workers were lost: they make an end depend on luck."""
         self._last_times: dict[str, int] = {}
@@ -199,7 +201,7 @@ class Audit:
         for execution, mirror in self.mirrors.items():
             if not mirror.over:
                 raise AuditFailure(f"{execution} is {mirror.status} and nothing will happen any more")
-            events = self.archive.events(execution)
+            events = self.histories[execution] = self.archive.events(execution)
             self._require_none(list(sequence_gaps(events)), execution)
             replayed = replay(mirror.plan, execution, events)
             self._require_equal(replayed, mirror, "two replays differ")

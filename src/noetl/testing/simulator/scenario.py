@@ -80,14 +80,14 @@ def scenario_of(seed: int) -> SimulatedScenario:
         errors=errors,
         document=document,
         children=(child_playbook(random),),
-        faults=_faults(schedule),
+        faults=random_faults(schedule),
         operations=operations,
         retry=retry,
         comparable=comparable,
     )
 
 
-def _faults(random: Random) -> Faults:
+def random_faults(random: Random) -> Faults:
     """Some seeds have everything, some only one kind of fault: those are easier to understand."""
     wanted = random.choice((0.3, 0.6, 0.9))
 

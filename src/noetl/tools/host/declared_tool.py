@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
@@ -39,8 +39,9 @@ class FunctionTool:
         self._takes_call = takes_call
         self._deadlines = Deadlines()
 
-    async def run(self, call: Call) -> Outcome:
-        return await as_outcome(self._attempt(call))
+    # Neither this nor `_call` is async itself: each would be one more coroutine on the way of every attempt.
+    def run(self, call: Call) -> Coroutine[Any, Any, Outcome]:
+        return as_outcome(self._attempt(call))
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -59,8 +60,8 @@ class FunctionTool:
             result = await self._call(call, arguments)
         return succeeded(_as_json(result, "result"))
 
-    async def _call(self, call: Call, arguments: dict[str, Any]) -> object:
-        return await _run_in_time(self._deadlines, call, self._function, **arguments)
+    def _call(self, call: Call, arguments: dict[str, Any]) -> Coroutine[Any, Any, object]:
+        return _run_in_time(self._deadlines, call, self._function, **arguments)
 
 
 class ThreadedTool(FunctionTool):

@@ -60,7 +60,8 @@ class HttpRequest(NamedTuple):
 
     def may_tell(self, url: URL) -> bool:
         """Whether the private headers may go there: to the same host, and encrypted if they were before."""
-        if url.origin() == self.url.origin():
+        # Not by `origin()`, which tells `http://a` from `http://a:80`.
+        if (url.scheme, url.host, url.port) == (self.url.scheme, self.url.host, self.url.port):
             return True
         if url.host != self.url.host or (self.url.scheme, url.scheme) != ("http", "https"):
             return False

@@ -15,7 +15,7 @@ from typing import Any
 
 import noetl
 from noetl.engine.inbox import RemoteCommand, encode_command
-from tests.server.plane_server import TOKEN
+from tests.plane.plane_server import TOKEN
 
 PATIENCE = 60.0
 """Seconds: long enough for a machine that is busy with other things."""
@@ -105,7 +105,7 @@ class Plane:
 
     def start_server(self) -> None:
         """The second time where it was before."""
-        command = [sys.executable, "-m", "tests.server.plane_server", "--home", str(self.home)]
+        command = [sys.executable, "-m", "tests.plane.plane_server", "--home", str(self.home)]
         command += ["--catalog", str(self.playbooks), "--ttl", str(self.ttl), "--port", str(self.port)]
         self._server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._server.stdout is not None

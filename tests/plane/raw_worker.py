@@ -29,8 +29,8 @@ from noetl.ports.control import (
     decode_from_server,
     encode_message,
 )
-from tests.server.plane_processes import PATIENCE, Plane
-from tests.server.plane_server import TOKEN
+from tests.plane.plane_processes import PATIENCE, Plane
+from tests.plane.plane_server import TOKEN
 
 KINDS = ("noop", "python", "shell")
 

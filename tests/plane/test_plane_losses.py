@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.server.plane_processes import HELD, PATIENCE, MeetingPoint, Plane, kinds
+from tests.plane.plane_processes import HELD, PATIENCE, MeetingPoint, Plane, kinds
 
 
 def reasons(events: list[dict[str, Any]]) -> list[str]:

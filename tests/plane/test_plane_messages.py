@@ -39,10 +39,10 @@ from noetl.ports.control import (
 )
 from noetl.server.plane.worker_routes import CLOSE_MALFORMED, CLOSE_UNKNOWN
 from noetl.settings import installed_release
-from tests.server.plane_processes import PATIENCE, Plane, kinds
-from tests.server.plane_server import TOKEN
-from tests.server.raw_worker import RawPool, RawWorker, lease_of
-from tests.server.test_plane_losses import reasons
+from tests.plane.plane_processes import PATIENCE, Plane, kinds
+from tests.plane.plane_server import TOKEN
+from tests.plane.raw_worker import RawPool, RawWorker, lease_of
+from tests.plane.test_plane_losses import reasons
 
 UPGRADE = {
     "Connection": "Upgrade",

@@ -40,10 +40,10 @@ def walk(value: object) -> Iterator[Expression]:
 def check_expressions(playbook: Playbook) -> None:
     assert expressions_in(playbook) == list(walk(playbook))
     steps = [StepExpressions(step) for step in playbook.workflow]
-    for step, found in zip(playbook.workflow, steps, strict=True):
+    for step, collected in zip(playbook.workflow, steps, strict=True):
         server = [*walk((step.router, step.admit, step.args, step.writes, step.timeout))]
-        assert found.of_server == server
-        assert Counter([*found.of_server, *found.of_worker]) == Counter(walk(step))
+        assert collected.of_server == server
+        assert Counter([*collected.of_server, *collected.of_worker]) == Counter(walk(step))
     outside = playbook_expressions(playbook)
     assert Counter([*outside, *walk(playbook.workflow)]) == Counter(
         walk((playbook.workflow, playbook.executor, playbook.workload, playbook.keychain, playbook.metadata))

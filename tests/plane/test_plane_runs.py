@@ -8,7 +8,7 @@ import pytest
 
 import noetl
 from noetl.kernel.net.commands import Pause, Resume
-from tests.server.plane_processes import HELD, MeetingPoint, Plane, counted_kinds, document, kinds
+from tests.plane.plane_processes import HELD, MeetingPoint, Plane, counted_kinds, document, kinds
 
 CHAIN = """\
 workload: {n: 2}

@@ -1,0 +1,123 @@
+"""`scripts/test` without arguments: all checks at once, in a project whose tools say only that they ran."""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PASSED = {
+    "ruff": "echo ruff $*",
+    "mypy": "echo mypy",
+    "lint-imports": "echo imports",
+    "pytest": "echo 3 passed",
+}
+COVERAGE = "branch coverage of model, events, expr, dsl and kernel by their tests with given examples: 91 %\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """The scripts, with a folder for temporary files of their own."""
+    folder = tmp_path / "project"
+    shutil.copytree(ROOT / "scripts", folder / "scripts")
+    (folder / "pyproject.toml").write_text("")
+    (folder / "temporary").mkdir()
+    return folder
+
+
+def prepare(project: Path, tools: Mapping[str, str]) -> Path:
+    """A `.venv` that is ready, with these programs for the shell."""
+    programs = project / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name, text in {**tools, "python": 'exec .venv/bin/pytest "$@"', "coverage": "echo 91"}.items():
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+        (programs / name).chmod(0o755)
+    setup = f'root={project}; . "$root/scripts/setup"; is_ready() {{ :; }}; prepare test; printf %s "$wanted"'
+    stamp = subprocess.run(["sh", "-c", setup], check=True, capture_output=True, text=True).stdout
+    (project / ".venv" / ".ready-test").write_text(stamp)
+    return project / "scripts" / "test"
+
+
+def environment(project: Path) -> dict[str, str]:
+    return {**os.environ, "TMPDIR": str(project / "temporary")}
+
+
+def check(project: Path, tools: Mapping[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [str(prepare(project, tools)), *arguments]
+    ran = subprocess.run(
+        command,
+        env=environment(project),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not list((project / "temporary").iterdir())
+    return ran
+
+
+def test_every_check_shows_what_it_says(project: Path) -> None:
+    ran = check(project, PASSED)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout == (
+        f"\n== pytest\n3 passed\n{COVERAGE}\n== ruff check\nruff check\n\n== ruff format --check\nruff format --check\n"
+        "\n== mypy\nmypy\n\n== lint-imports\nimports\n"
+    )
+
+
+def test_with_arguments_only_pytest_runs(project: Path) -> None:
+    ran = check(project, {**PASSED, "pytest": 'echo "$*"'}, "-k", "one or two")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "-m pytest -k one or two\n", "")
+
+
+@pytest.mark.parametrize("broken", [[name] for name in PASSED] + [["mypy", "pytest"]])
+def test_a_failure_stops_no_other_check_and_is_told_at_the_end(broken: list[str], project: Path) -> None:
+    ran = check(project, {**PASSED, **{name: f"echo broken {name} >&2; exit 7" for name in broken}})
+    stages = ["pytest", "ruff check", "ruff format --check", "mypy", "lint-imports"]
+    failed = [stage for stage in stages if stage.split()[0] in broken]
+    assert ran.returncode == 1
+    assert ran.stderr.splitlines()[-1] == f"failed: {', '.join(failed)}"
+    assert [line[3:] for line in ran.stdout.splitlines() if line.startswith("== ")] == stages
+    for name, text in PASSED.items():
+        assert (f"broken {name}" if name in broken else text.split()[1]) in ran.stdout + ran.stderr
+
+
+def test_the_others_run_while_pytest_does_and_are_shown_when_it_is_done(project: Path) -> None:
+    """A pipe is opened when both ends are: pytest waits for what mypy says, and mypy for pytest."""
+    os.mkfifo(project / "pipe")
+    tools = {
+        **PASSED,
+        "mypy": "echo from mypy >pipe; echo mypy",
+        "pytest": "echo before; cat pipe; echo 3 passed",
+    }
+    ran = check(project, tools)
+    assert ran.returncode == 0
+    assert f"\n== pytest\nbefore\nfrom mypy\n3 passed\n{COVERAGE}\n== ruff check\n" in ran.stdout
+
+
+def test_ctrl_c_ends_all_of_them(project: Path) -> None:
+    """All but pytest are in the background of a shell, where Ctrl-C does not reach."""
+    os.mkfifo(project / "pipe")
+    hang = "exec sleep 1000"
+    tools = {**PASSED, "mypy": f"echo $$ >pipe; {hang}", "pytest": f"cat pipe; {hang}"}
+    with subprocess.Popen(
+        [prepare(project, tools)],
+        env=environment(project),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+    ) as shell:
+        assert shell.stdout
+        lines = iter(shell.stdout.readline, "")
+        mypy = next(int(line) for line in lines if line.strip().isdigit())
+        os.killpg(shell.pid, signal.SIGINT)
+        assert not list(lines)
+        assert shell.wait() == 130
+    with pytest.raises(ProcessLookupError):
+        os.kill(mypy, signal.SIGKILL)
+    assert not list((project / "temporary").iterdir())
