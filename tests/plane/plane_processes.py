@@ -54,12 +54,13 @@ class WorkerProcess:
                 self.lines.append(line.rstrip())
                 self._changed.notify_all()
 
-    def wait_for(self, text: str) -> None:
-        """Until it has said so."""
+    def wait_for(self, text: str, times: int = 1) -> None:
+        """Until it has said so, as often as that."""
         with self._changed:
-            assert self._changed.wait_for(lambda: any(text in line for line in self.lines), PATIENCE), (
-                self.lines
+            heard = self._changed.wait_for(
+                lambda: sum(text in line for line in self.lines) >= times, PATIENCE
             )
+        assert heard, self.lines
 
     def send_signal(self, number: int) -> None:
         self.process.send_signal(number)

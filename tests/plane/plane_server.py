@@ -27,6 +27,7 @@ from noetl.engine.summary import execution_of
 from noetl.engine.task_log import TaskLog
 from noetl.events.event import Event
 from noetl.kernel.state.execution_state import ExecutionState
+from noetl.ports.store import ExecutionQuery
 from noetl.server.plane.worker_routes import worker_routes
 from noetl.server.server_engine import ServerEngine
 from noetl.stores import open_store
@@ -81,6 +82,8 @@ async def open_engine(
             ttl=ttl,
             watch=board.watch,
         ) as engine:
+            for record in (await store.executions(ExecutionQuery(status=("running", "paused")))).executions:
+                await engine.resume(record.execution_id)  # it runs: its end is waited for
             yield engine
     finally:
         await store.close()

@@ -80,7 +80,7 @@ class ServerEngine(Engine):
                     live = await self._service.open(execution_id)
                 except AlreadyRunning:
                     continue
-                await self._resume(live)
+                await self._service.resume(live)
 
     async def _living(self) -> AsyncIterator[str]:
         cursor, more = "", True
