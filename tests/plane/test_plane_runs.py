@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import noetl
-from noetl.kernel.net.commands import Pause, Resume
+from noetl.kernel.net.commands import Pause, Resume, Signal
 from tests.plane.plane_processes import HELD, MeetingPoint, Plane, counted_kinds, document, kinds
 
 CHAIN = """\
@@ -214,3 +214,32 @@ def test_a_paused_execution_lets_go_at_the_next_task_and_goes_on_later(
     assert plane.executions.show(execution_id).status == "paused"
     plane.submit(execution_id, Resume())
     assert plane.end(execution_id)["result"] == {"word": "first"}
+
+
+HALF_WAITING = HELD.replace(
+    """- step: start
+  tool:
+""",
+    """- step: start
+  loop: {in: [0, 1], iterator: n, spec: {mode: parallel}}
+  tool:
+  - choose: {kind: noop, spec: {policy: {rules: [{when: "{{ n == 0 }}", then: {do: jump, to: meet}}]}}}
+  - gate: {kind: wait, signal: go}
+""",
+)
+
+
+def test_an_iteration_that_a_signal_wakes_goes_on_in_the_worker_that_has_the_run(
+    plane: Plane, meeting: MeetingPoint
+) -> None:
+    execution_id = plane.start(HALF_WAITING, port=meeting.port)
+    first = meeting.next_guest()
+    plane.submit(execution_id, Signal("go"))
+    second = meeting.next_guest()
+    assert second.text != first.text
+    assert first.is_alive
+    second.let_go("second")
+    first.let_go("first")
+    assert plane.end(execution_id)["result"] == [{"word": "first"}, {"word": "second"}]
+    claims = [event for event in plane.events(execution_id) if event["name"] == "TokenClaimed"]
+    assert len(claims) == 1
