@@ -19,7 +19,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
 @pytest.fixture
 def short_lived(tmp_path: Path) -> Iterator[Plane]:
     """A server whose leases are short; it has no worker yet."""
-    with Plane(tmp_path, ttl=2.0) as plane:
+    with Plane(tmp_path, ttl=5.0) as plane:
         yield plane
 
 

@@ -155,6 +155,20 @@ def test_what_tasks_print_is_in_the_log_of_the_server(plane: Plane) -> None:
     assert '"text":"doubling"' in log
 
 
+TALKATIVE = """\
+workflow:
+- step: start
+  tool: {kind: python, code: "def main():\\n    for n in range(900):\\n        print(n, 'x' * 9000)\\n    print('the last')"}
+"""
+
+
+def test_much_that_is_printed_comes_in_pieces(plane: Plane) -> None:
+    execution_id = plane.start(TALKATIVE)
+    plane.end(execution_id)
+    lines = (plane.home / "logs" / f"{execution_id}.jsonl").read_text("utf-8").splitlines()
+    assert '"text":"the last"' in lines[-1]
+
+
 SECRET = """\
 keychain:
 - {name: door, kind: env, env: PLANE_SECRET}

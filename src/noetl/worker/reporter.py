@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from noetl.kernel.state.execution_state import Blob
 from noetl.ports.control import (
     Ack,
@@ -22,6 +24,10 @@ FLUSH_SECONDS = 0.002
 MOST_UNDER_WAY = 8
 """Messages that wait for their acknowledgement; meanwhile more gathers."""
 MESSAGE_BYTES = 1 << 20
+LOG_PIECE = 1 << 16
+"""Characters of a printed text that go together."""
+MOST_LOGGED = 1 << 24
+"""Characters that wait to be sent; what is printed beyond them is lost, as a log must stop no execution."""
 MOST_UNREPORTED = 10_000
 """Events that the server has not acknowledged, above which nothing new is done."""
 
@@ -55,6 +61,7 @@ class Reporter:
         self._wake = wake
         self._dirty: dict[RemoteRun, None] = {}
         self._logs: list[PrintedText] = []
+        self._logged = 0
         self._under_way: dict[int, tuple[WorkerReport, list[_Part]]] = {}
         self._number = 0
         self._lingering: asyncio.TimerHandle | None = None
@@ -80,8 +87,23 @@ class Reporter:
         self._wake()
 
     def print(self, line: PrintedText) -> None:
-        self._logs.append(line)
+        if self._logged + len(line.text) > MOST_LOGGED:
+            return
+        self._logged += len(line.text)
+        for start in range(0, len(line.text) or 1, LOG_PIECE):
+            self._logs.append(structs.replace(line, text=line.text[start : start + LOG_PIECE]))
         self._linger()
+
+    def _take_logs(self) -> tuple[PrintedText, ...]:
+        count = size = 0
+        for line in self._logs:
+            size += len(line.text)
+            count += 1
+            if size > MESSAGE_BYTES:
+                break
+        taken, self._logs = tuple(self._logs[:count]), self._logs[count:]
+        self._logged -= size
+        return taken
 
     def upload(self, run: RemoteRun, blob: Blob) -> None:
         run.uploads += 1
@@ -116,11 +138,12 @@ class Reporter:
             pass
 
     def _send_next(self) -> bool:
-        parts = self._take()
-        if not parts and not self._logs:
+        logs = self._take_logs()
+        # What a run printed goes before its end: the server takes nothing from who does not own it.
+        parts = [] if self._logs else self._take()
+        if not parts and not logs:
             return False
         self._number += 1
-        logs, self._logs = tuple(self._logs), []
         reports = tuple(
             RunReport(
                 execution=part.run.ledger.execution_id,
