@@ -114,28 +114,24 @@ class LiveExecution:
 
     def submit(self, command: Command) -> list[Event]:
         """The events of one decision, none if it was made before. Raises Refused and NotOwner."""
-        events = self._decide(command, now())
+        moment = now()
+        events = handle(self.state, command, moment)
         if events:
-            self._announce(events)
+            if len(events) >= decider.MAX_EVENTS_AT_ONCE:
+                self._go_on(events, moment)
+            self._boundaries.add(events[-1].seq)
+            self.pending += events
+            self._resources.decided(self, events)
         return events
 
-    def _decide(self, command: Command, moment: int) -> list[Event]:
-        events = handle(self.state, command, moment)
-        # What follows from a decision may have no end, so it comes in pieces, each an append of its own: a
-        # crash between two of them leaves a state that goes on.
-        while (
-            len(events) >= decider.MAX_EVENTS_AT_ONCE
-            and decision_due(self.state)
-            and (more := proceed(self.state, moment))
-        ):
+    def _go_on(self, events: list[Event], moment: int) -> None:
+        """What follows from a decision may have no end, so it comes in pieces, each an append of its own.
+
+        A crash between two of them leaves a state that goes on.
+        """
+        while decision_due(self.state) and (more := proceed(self.state, moment)):
             self._boundaries.add(events[-1].seq)
             events += more
-        return events
-
-    def _announce(self, events: list[Event]) -> None:
-        self._boundaries.add(events[-1].seq)
-        self.pending += events
-        self._resources.decided(self, events)
 
     def report(self, run: RunState, *bodies: EventBody, claim_next: bool = False) -> RunState | None:
         """What happened in a run that is claimed; with `claim_next`, the run that its worker owns next."""
@@ -143,14 +139,19 @@ class LiveExecution:
         if not claim_next:
             self.submit(report)
             return None
+        # As `submit` does it, for both at once: nobody else is offered what is claimed here, and the two of
+        # them are one append.
         moment, state = now(), self.state
-        events = self._decide(report, moment)
+        events = handle(state, report, moment)
+        if len(events) >= decider.MAX_EVENTS_AT_ONCE:
+            self._go_on(events, moment)
         following = None
         if type(bodies[-1]) in RUN_ENDS and state.ready and state.status == "running" and not state.stopping:
-            # Announced together: nobody else is offered what is claimed at once.
             following = state.runs[state.ready.first]
-            events += self._decide(Claim(following.id, WORKER), moment)
-        self._announce(events)
+            events += handle(state, Claim(following.id, WORKER), moment)
+        self._boundaries.add(events[-1].seq)
+        self.pending += events
+        self._resources.decided(self, events)
         return following
 
     def give_back(self, run: RunState) -> None:

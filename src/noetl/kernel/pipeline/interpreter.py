@@ -100,7 +100,7 @@ def advance_frame(run: RunState, frame: Frame, now: int, secrets: Secrets | None
         if secrets is not None:
             fault = replace(fault, message=secrets.mask_message(fault.message, None))
         return _fail_frame(run, frame, fault)
-    if frame.lost_workers >= MOST_LOSSES:
+    if frame.losses >= MOST_LOSSES and frame.lost_workers >= MOST_LOSSES:
         return _judge_lost_attempt(run, frame, now, masked, fetched)
     return Record(attempt.started) if attempt.task.kind in WAITING_KINDS else attempt
 
