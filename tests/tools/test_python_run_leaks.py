@@ -57,6 +57,9 @@ def test_a_process_in_which_something_else_holds_is_replaced(name: str) -> None:
     assert last.result != first.result
 
 
+EQUAL = "class Equal:\n    __eq__ = lambda *a: True\n    __call__ = lambda *a: 'evil'\n"
+
+
 PUT_BACK = {
     "a time zone": (
         "import os, time; os.environ['TZ'] = 'Asia/Tokyo'; time.tzset()",
@@ -100,6 +103,23 @@ PUT_BACK = {
         "import builtins; builtins.leak = 1; builtins.len = print; del builtins.open",
         "import builtins; result = [hasattr(builtins, 'leak'), len([1]), str(open)]",
     ),
+    "a name that a module did not have": (
+        "import os; os.leak = 1",
+        "import os; result = hasattr(os, 'leak')",
+    ),
+    "a name that a module had": ("import os; del os.getlogin", "import os; result = str(os.getlogin)"),
+    "a name that means another": ("import os; os.getlogin = print", "import os; result = str(os.getlogin)"),
+    "a name that means what says to be equal": (
+        f"{EQUAL}import os; os.getlogin = Equal()",
+        "import os; result = str(os.getlogin)",
+    ),
+    "a module that is another": (
+        "import json, sys; sys.modules['json'] = sys",
+        "import json; result = json.__name__",
+    ),
+    "the path of modules": ("import sys; sys.path.append('evil')", "import sys; result = sys.path"),
+    "the environment": ("import os; os.environ['LEAK'] = '1'", "import os; result = dict(os.environ)"),
+    "the working directory": ("import os; os.chdir('/etc')", "import os; result = os.getcwd()"),
     "the stack of threads": (
         "import threading; threading.stack_size(1 << 20)",
         "import threading; result = threading.stack_size()",
@@ -139,6 +159,7 @@ def test_a_seed_is_not_that_of_the_next_task() -> None:
         "import noetl.guest.request_loop as m\nm.answer_request = lambda *a: m.CodeAnswer(result='evil')",
         "import noetl.guest.task as m\nm._run_code = lambda *a: 'evil'",
         "import noetl.guest.task as m\ndef evil(request, module): return 'evil'\nm._run_code.__code__ = evil.__code__",
+        f"{EQUAL}import noetl.guest.task as m\nm._run_code = Equal()",
         "import noetl.guest.code as m\nm.CompiledCode.run = lambda *a: ('evil',)",
         "import noetl.guest.process_state as m\nm.ProcessState.restore = lambda *a: True\nm.ProcessState.enter = exit",
         "import noetl.guest.process_state as m\nm.read_fixed = list\nimport os\nos.umask(0)",
