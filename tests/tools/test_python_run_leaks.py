@@ -1,6 +1,7 @@
 """What a task changes in its process is not there for the next: all that a process has, one after the other."""
 
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -146,6 +147,12 @@ def test_what_can_be_put_back_is_and_the_process_stays(name: str) -> None:
     assert spoilt.status == before.status == "ok", (spoilt, before)
     assert after == before
     assert last.result == first.result
+
+
+def test_a_relative_folder_is_below_that_of_the_worker() -> None:
+    probe = call("import os; result = os.getcwd()", folder=Path())
+    before, _, after = run(probe, call("import os; os.chdir('/')"), probe)
+    assert before.result == after.result
 
 
 def test_a_seed_is_not_that_of_the_next_task() -> None:
