@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from noetl.api import arun, run
+    from noetl.client.http_client import AsyncClient, Client, ServerError, ServerUnreachable
     from noetl.dsl.document.playbook import Playbook
     from noetl.dsl.document.problem import PlaybookInvalid, Problem
     from noetl.engine.catalog.preflight import CannotRun
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from noetl.tools.declaration import tool
 
 __all__ = [
+    "AsyncClient",
     "CannotRun",
+    "Client",
     "Execution",
     "ExecutionFailed",
     "Executions",
@@ -26,6 +29,8 @@ __all__ = [
     "Playbook",
     "PlaybookInvalid",
     "Problem",
+    "ServerError",
+    "ServerUnreachable",
     "ToolError",
     "arun",
     "load",
@@ -36,6 +41,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AsyncClient": "noetl.client.http_client",
+    "Client": "noetl.client.http_client",
+    "ServerError": "noetl.client.http_client",
+    "ServerUnreachable": "noetl.client.http_client",
     "CannotRun": "noetl.engine.catalog.preflight",
     "Execution": "noetl.engine.summary",
     "ExecutionFailed": "noetl.engine.summary",

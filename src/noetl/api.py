@@ -1,14 +1,12 @@
 """Running playbooks from Python: `noetl.run` and `noetl.arun`."""
 
-import asyncio
 import gc
 import os
 import sys
-import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import structs
 
@@ -24,13 +22,12 @@ from noetl.home import home_of, key_location, result_store_of, store_url
 from noetl.loader import TextOrPath, read_source
 from noetl.local import Local
 from noetl.model.secret import hide_secrets
+from noetl.own_loop import in_own_loop
 from noetl.ports.store import Store
 from noetl.settings import Configuration, read_settings
 from noetl.stores import open_store, store_file_of
 from noetl.stores.credentials.encrypted_credentials import EncryptedCredentials
 from noetl.stores.ownership import Owners
-
-T = TypeVar("T")
 
 
 def dedicate_process() -> None:
@@ -101,47 +98,6 @@ def run(source: TextOrPath, workload: Mapping[str, Any] | None = None, **options
     ends if the caller is interrupted.
     """
     return in_own_loop(arun(source, workload, **options))
-
-
-def in_own_loop(work: Coroutine[Any, Any, T]) -> T:
-    """What the work gives, also where an event loop runs already."""
-    # Not inside of `except`: the tracebacks of all that fails in there would begin with this error.
-    if not _loop_is_running():
-        return asyncio.run(work)
-    loop = asyncio.new_event_loop()
-    task = loop.create_task(work)
-    ended = threading.Event()
-
-    async def end() -> None:
-        await asyncio.wait([task])
-
-    def run_loop() -> None:
-        try:
-            with asyncio.Runner(loop_factory=lambda: loop) as runner:
-                runner.run(end())
-        finally:
-            ended.set()
-
-    thread = threading.Thread(target=run_loop, name="noetl-run")
-    thread.start()
-    try:
-        ended.wait()  # a `join` that is interrupted may take the thread for ended
-    except BaseException:
-        with suppress(RuntimeError):  # its loop is closed: it ends just now
-            loop.call_soon_threadsafe(task.cancel)
-        ended.wait()
-        thread.join()
-        raise
-    thread.join()
-    return task.result()
-
-
-def _loop_is_running() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def playbooks_of(

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from msgspec import Struct, structs
 
-from noetl.api import ended_execution, in_own_loop, open_local, playbooks_of
+from noetl.api import ended_execution, open_local, playbooks_of
 from noetl.engine.catalog.playbooks import Playbooks
 from noetl.engine.engine import LARGEST_TABLE
 from noetl.engine.history.lookup import find_execution, read_events, request_event_of, require_open
@@ -25,6 +25,7 @@ from noetl.loader import TextOrPath
 from noetl.local import Local
 from noetl.model.normalisation import normalise
 from noetl.model.secret import hide_secrets
+from noetl.own_loop import in_own_loop
 from noetl.ports.store import ExecutionQuery, ExecutionRecord, Store, StoreUnusable
 from noetl.settings import Configuration, read_settings
 from noetl.stores import open_store, store_file_of

@@ -8,7 +8,7 @@ from noetl.ports.store import Store
 from noetl.settings import Configuration, SettingsWrong
 from noetl.stores import store_file_of
 from noetl.stores.credentials.encryption_key import KeyLocation
-from noetl.stores.home_folder import Home, find_home, home_beside
+from noetl.stores.home_folder import FOLDER, Home, find_home, home_beside
 from noetl.stores.results.named_results import NamedResults
 from noetl.stores.results.result_store_urls import ResultStoreUrlWrong, open_result_stores, parse_named_urls
 
@@ -27,6 +27,19 @@ def home_of(configuration: Configuration) -> Home:
     return find_home(configuration.directory, environment)
 
 
+def server_home_of(configuration: Configuration) -> Home:
+    """The folder of a server: the one that is set, else `.noetl` in the user's home directory.
+
+    Raises StoreUrlWrong, SettingsWrong.
+    """
+    settings = configuration.settings
+    if settings.home or settings.store:
+        return home_of(configuration)
+    if not configuration.user_home:
+        raise SettingsWrong("there is no home directory", "--home names the folder of the server")
+    return Home(Path(configuration.user_home) / FOLDER)
+
+
 def store_url(configuration: Configuration) -> str:
     """The store that is set, else that of the home."""
     return configuration.settings.store or f"sqlite:///{home_of(configuration).store}"
@@ -38,13 +51,17 @@ def result_store_names(configuration: Configuration) -> frozenset[str]:
         return frozenset(parse_named_urls(configuration.settings.result_stores))
 
 
-def key_location(configuration: Configuration) -> KeyLocation:
-    """Where the key is that seals credentials; a store in memory has one only if it is given."""
+def key_location(configuration: Configuration, home: Home | None = None) -> KeyLocation:
+    """Where the key is that seals credentials; a store in memory has one only if it is given.
+
+    `home` is another one than the settings say, if it is given.
+    """
     settings = configuration.settings
     if settings.key_file:
         return KeyLocation(file=configuration.directory / Path(settings.key_file).expanduser())
-    in_memory = store_file_of(store_url(configuration)) is None
-    return KeyLocation(settings.key, None if in_memory else home_of(configuration).key)
+    if home is None and store_file_of(store_url(configuration)) is not None:
+        home = home_of(configuration)
+    return KeyLocation(settings.key, home.key if home is not None else None)
 
 
 def result_store_of(configuration: Configuration, home: Home | None, store: Store) -> NamedResults:

@@ -42,6 +42,10 @@ class Settings(Struct, frozen=True):
     """The URL of where large results are kept. Empty: files in `home`."""
     result_stores: tuple[str, ...] = ()
     """More places for results, each `NAME=URL`, for `spec.result.store` and artifacts."""
+    server: str = ""
+    """The URL of the server that commands ask. Empty: they work on the embedded store."""
+    token: str = ""
+    """The token for that server. It is never shown. Empty: that of a server of this home."""
     slots: Annotated[int, Meta(ge=1)] = 32
     """How many step runs are worked on at the same time."""
     keep_days: Annotated[int, Meta(ge=0)] = 30
@@ -125,6 +129,16 @@ def read_settings(
         raise SettingsWrong("--home and --store exclude each other", "a store has its home beside it")
     settings = msgspec.convert(values, Settings)
     return Configuration(settings, origins, directory, environment.get("HOME", ""))
+
+
+def installed_release() -> str:
+    """The release of this package, as servers and workers tell each other."""
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - few commands need it
+
+    try:
+        return version("noetl")
+    except PackageNotFoundError:
+        return "0"
 
 
 def _working_directory() -> Path:

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from noetl.cli.format import duration_text, yaml_lines
-from noetl.cli.report.execution_report import execution_json
+from noetl.engine.summary import execution_json
 from noetl.events.bodies import TaskStarted
 from noetl.events.event import Event
 from noetl.kernel.net.commands import Cancel

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from noetl.cli.command.executions.family_log import FamilyLog
 from noetl.engine import task_log
 from noetl.engine.history import lookup
+from noetl.engine.history.family_log import FamilyLog
 from noetl.engine.task_log import MAX_TEXT, LogLine, TaskLog
 from noetl.events.bodies import ParentTask
 from noetl.ports.store import Store

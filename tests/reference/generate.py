@@ -15,6 +15,7 @@ sys.path.insert(0, str(ROOT))
 from noetl.dsl.document.problem_codes import CODES  # noqa: E402 - after the path is set
 from noetl.graph import draw  # noqa: E402 - after the path is set
 from noetl.loader import load  # noqa: E402 - after the path is set
+from tests.reference.api_page import api_page  # noqa: E402 - after the path is set
 from tests.reference.clause_collector import PREFIX  # noqa: E402 - after the path is set
 from tests.reference.clauses import CLAUSES, DEVIATIONS, REMARKS  # noqa: E402 - after the path is set
 from tests.reference.event_page import events_page  # noqa: E402 - after the path is set
@@ -119,6 +120,7 @@ def quickstart_picture() -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "docs/checks/README.md": checks_index,
     "docs/conformance.md": conformance,
+    "docs/api.md": api_page,
     "docs/events.md": events_page,
     "docs/jinja.md": jinja_page,
     "docs/pictures/quickstart.svg": quickstart_picture,

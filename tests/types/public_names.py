@@ -44,6 +44,26 @@ def steering(path: Path) -> None:
     noetl.open(1)  # type: ignore[arg-type]  # must be refused
 
 
+async def serving(client: noetl.Client) -> None:
+    detail = client.show("id", wait=3)
+    assert_type(detail.status, str)
+    assert_type([item.path for item in client.list(status=("failed",)).executions], list[str])
+    assert_type(client.events("id", after=3).events, list[dict[str, Any]])
+    client.signal("id", "approved", {"by": "Ada"})
+    client.list(stats=())  # type: ignore[call-arg]  # must be refused
+    noetl.Client(1)  # type: ignore[arg-type]  # must be refused
+    async with noetl.AsyncClient("http://127.0.0.1:8642", "token", ca="ca.pem") as server:
+        assert_type((await server.show("id")).status, str)
+        async for event in server.stream("id", after=3):
+            assert_type(event, dict[str, Any])
+
+
+def refusals(refused: noetl.ServerError, unreachable: noetl.ServerUnreachable) -> None:
+    assert_type(refused.problem.status, int)
+    assert_type(refused.code, str)
+    assert_type(unreachable.hint, str)
+
+
 def reading(path: Path) -> None:
     assert_type(noetl.load(path, dialect="v1", allow_kinds=["greet"]), noetl.Playbook)
     assert_type(noetl.validate("a.yaml"), list[noetl.Problem])

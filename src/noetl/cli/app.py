@@ -22,6 +22,14 @@ SECTIONS = {
         "run": "Run a playbook here, or go on with one that was interrupted.",
         "executions": "See what executions did, and why, and steer them.",
     },
+    "Serve": {
+        "server": "Start and stop a server: playbooks by path, executions, HTTP.",
+        "dev": "Serve the embedded store here, with a worker, for development.",
+        "worker": "Run steps for a server.",
+        "catalog": "Register playbooks with a server, and look at those that are.",
+        "execute": "Run a registered playbook on a server.",
+        "token": "Make and revoke the tokens that let people and programs use a server.",
+    },
     "Set up": {
         "credential": "Keep credentials that playbooks use by name, encrypted.",
         "store": "Check and tidy the store of executions.",

@@ -3,22 +3,26 @@
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from noetl.cli.command_failure import CommandFailure
-from noetl.cli.format import iso_time
 from noetl.cli.store_access import has_store
-from noetl.credentials.credential import replace_at_field_path, secrets_of
-from noetl.credentials.masker import MIN_TEXT_LENGTH, Masker
-from noetl.dsl.document.keychain_kinds import CREDENTIAL_SUFFIX, KEYCHAIN_KINDS
-from noetl.dsl.document.shape_check import did_you_mean
+from noetl.credentials.credential import secrets_of
+from noetl.credentials.credential_rules import (
+    CredentialRefused,
+    check_credential_fields,
+    check_credential_kind,
+    mask_credential_fields,
+)
+from noetl.credentials.masker import MIN_TEXT_LENGTH
 from noetl.home import home_of, key_location, store_url
 from noetl.model.normalisation import NotJson, normalise
-from noetl.model.secret import MASK, SecretOrigin
+from noetl.model.timestamp import iso_time
 from noetl.ports.credentials import CredentialError, CredentialUnknown, KeyWrong, StoredCredential
 from noetl.settings import Configuration
 from noetl.stores import open_store, store_file_of
@@ -27,8 +31,6 @@ from noetl.stores.credentials.encryption_key import generate_key, read_key_file,
 
 T = TypeVar("T")
 
-_REFERENCE_KINDS = ("env", "file", "vault", "secret_manager")
-"""Kinds that say where a value is: there is nothing to store."""
 _PORT_FIELDS = ("port", "db_port")
 
 
@@ -38,7 +40,8 @@ def credential_fields(
     """The fields of a credential to store. Raises CommandFailure."""
     if not name.strip() or not name.isprintable():
         raise CommandFailure("usage", "the name of a credential is text of one line, and not empty")
-    _check_kind(kind)
+    with _as_usage():
+        check_credential_kind(kind)
     written: dict[str, Any] = {}
     for assignment in fields:
         field, value = _parse_assignment(assignment, "--field", written)
@@ -55,8 +58,17 @@ def credential_fields(
     if not values:
         hint = "--field FIELD=VALUE, --field-from-env FIELD=VARIABLE or --stdin"
         raise CommandFailure("usage", f"`{name}` would have no fields", hint=hint)
-    _check_fields(kind, values)
+    with _as_usage():
+        check_credential_fields(kind, values)
     return values
+
+
+@contextmanager
+def _as_usage() -> Iterator[None]:
+    try:
+        yield
+    except CredentialRefused as error:
+        raise CommandFailure("usage", str(error), hint=error.hint) from None
 
 
 def short_secrets(fields: Mapping[str, Any]) -> list[str]:
@@ -104,7 +116,7 @@ def show_credential(configuration: Configuration, name: str, *, reveal: bool) ->
 
     async def work(credentials: EncryptedCredentials) -> dict[str, Any]:
         sealed, opened = await credentials.show(name)
-        fields = opened.fields if reveal else _mask_fields(opened.fields)
+        fields = opened.fields if reveal else mask_credential_fields(opened.fields)
         return {
             "name": name,
             "kind": sealed.kind,
@@ -174,44 +186,6 @@ def _check_store_exists(configuration: Configuration, name: str) -> None:
     if not has_store(configuration):
         hint = "`noetl credential list` names all"
         raise CommandFailure("unknown-credential", f"there is no credential `{name}`", hint=hint)
-
-
-def _mask_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """Without secrets, also where a public field holds one, as a URL with a password does."""
-    masker = Masker()
-    masked: Any = fields
-    for path, value in secrets_of(fields):
-        masker.add(value, SecretOrigin("", path))
-        masked = replace_at_field_path(masked, path, MASK)
-    text_masked: dict[str, Any] = masker.mask_for_display(masked)
-    return text_masked
-
-
-def _check_kind(kind: str) -> None:
-    if kind in _REFERENCE_KINDS:
-        message = f"a credential of kind `{kind}` says where a value is: there is none to store"
-        raise CommandFailure("usage", message, hint="declare it under `keychain` in the playbook")
-    if kind not in KEYCHAIN_KINDS and not kind.endswith(CREDENTIAL_SUFFIX):
-        known = [name for name in KEYCHAIN_KINDS if name not in _REFERENCE_KINDS]
-        hint = (
-            did_you_mean(kind, known) or f"one of {', '.join(known)}, or one that ends in {CREDENTIAL_SUFFIX}"
-        )
-        raise CommandFailure("usage", f"there is no kind `{kind}`", hint=hint)
-
-
-def _check_fields(kind: str, values: Mapping[str, Any]) -> None:
-    if kind not in KEYCHAIN_KINDS or kind == "static":
-        return
-    known = [name for name in KEYCHAIN_KINDS[kind].__struct_fields__ if name not in ("env", "path")]
-    for field, value in values.items():
-        if field not in known:
-            hint = did_you_mean(field, known) or f"it has {', '.join(known)}"
-            raise CommandFailure("usage", f"a credential of kind `{kind}` has no field `{field}`", hint=hint)
-        try:
-            msgspec.convert({field: value}, KEYCHAIN_KINDS[kind])
-        except msgspec.ValidationError:
-            message = f"the field `{field}` of a credential of kind `{kind}` has a value of another type"
-            raise CommandFailure("usage", message, hint="most are texts") from None
 
 
 def _read_stdin() -> dict[str, Any]:

@@ -9,6 +9,7 @@ from noetl.cli.command_failure import CommandFailure
 from noetl.cli.console import visible
 from noetl.model.outcome import ErrorInfo
 from noetl.model.secret import MASK, is_secret, mask_secret
+from noetl.model.timestamp import now_micros
 from noetl.model.yaml_scalars import yaml_block, yaml_scalar
 
 SECOND = 1_000_000
@@ -19,11 +20,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _AGE = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _MICROSECOND = timedelta(microseconds=1)
-
-
-def now_micros() -> int:
-    """Microseconds since 1970, UTC."""
-    return (datetime.now(UTC) - _EPOCH) // _MICROSECOND
 
 
 def parse_time(text: str, option: str) -> int:
@@ -39,16 +35,6 @@ def parse_time(text: str, option: str) -> int:
     except (ValueError, OverflowError, OSError):
         hint = "so long ago, as in 90m, 2h, 3d or 4w, or a time as in 2025-01-31T08:00"
         raise CommandFailure("argument", f"{option}: `{text}` is not a time", hint=hint) from None
-
-
-def iso_time(ts: int) -> str:
-    """As envelopes write it: UTC, with microseconds."""
-    return (_EPOCH + timedelta(microseconds=ts)).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
-
-
-def parse_iso(text: str) -> int:
-    """The time that `iso_time` wrote."""
-    return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND
 
 
 def local_time(ts: int) -> str:

@@ -157,14 +157,53 @@ yes = click.option("-y", "--yes", is_flag=True, help="Do not ask, also on a term
 no_run = click.option("--no-run", is_flag=True, help="Only record it; `noetl run --resume` goes on.")
 
 
+server = click.option(
+    "--server",
+    type=TextArgument(),
+    metavar="URL",
+    help="Ask this server, not the embedded store.  [default: NOETL_SERVER]",
+)
+
+
+def server_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Which server to ask, and how to print: `--server`, `--home`, `--output`."""
+    server_home = click.option(
+        "--home",
+        type=FileName(),
+        metavar="DIR",
+        help="The folder of a server here.  [default: the nearest .noetl with one, or ~/.noetl]",
+    )
+    return server(server_home(output(function)))
+
+
+def store_or_server_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`store_options`, and `--server` in their place."""
+    return server(store_options(function))
+
+
 def store_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Where to look, and how to print: `--home`, `--store`, `--output`."""
     return home(store(output(function)))
 
 
-def read_configuration(*, home: str | None, store: str | None, output: str | None) -> Configuration:
-    """What `store_options` and the settings amount to."""
-    return read_settings({"home": home, "store": store, "output": output})
+def read_configuration(
+    *, home: str | None, output: str | None, store: str | None = None, server: str | None = None
+) -> Configuration:
+    """What `store_options`, or those with a server, and the settings amount to."""
+    return read_settings({"home": home, "store": store, "output": output, "server": server})
+
+
+def asks_server(configuration: Configuration) -> bool:
+    """Whether a command is for a server, and not for the embedded store. Raises UsageError.
+
+    The place of a store that is named by a flag counts more than a server that is named further away.
+    """
+    if not configuration.settings.server:
+        return False
+    flags = [name for name in ("server", "home", "store") if configuration.origins[name].source == "flag"]
+    if flags[:1] == ["server"] and len(flags) > 1:
+        raise click.UsageError(f"--server and --{flags[1]} exclude each other")
+    return flags in ([], ["server"])
 
 
 def current_user() -> str:
@@ -191,7 +230,7 @@ class RunOptions(Struct, frozen=True):
 
 
 def run_options(function: Callable[..., int]) -> Callable[..., Any]:
-    """For verbs that run here: `store_options`, and what says how; all but `--tools` come as `run_as`."""
+    """For verbs that run here: `store_or_server_options`, and what says how, as `run_as`, but `--tools`."""
 
     @wraps(function)
     def with_run_options(
@@ -204,9 +243,9 @@ def run_options(function: Callable[..., int]) -> Callable[..., Any]:
         logs: bool,
         **arguments: Any,
     ) -> int:
-        flags = {name: arguments.pop(name) for name in ("home", "store", "output")}
+        flags = {name: arguments.pop(name) for name in ("home", "store", "output", "server")}
         configuration = read_settings({**flags, "slots": slots})
         run_as = RunOptions(configuration, catalogs, quiet, verbose, max_result, logs)
         return function(run_as=run_as, **arguments)
 
-    return tools(catalogs(slots(max_result(logs(quiet(verbose(store_options(with_run_options))))))))
+    return tools(catalogs(slots(max_result(logs(quiet(verbose(store_or_server_options(with_run_options))))))))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from noetl.credentials.resolver import uses_secrets
 from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.engine.catalog.playbook_record import INLINE, PlaybookSource
-from noetl.engine.catalog.playbooks import PlaybookDocument, PlaybookMissing
+from noetl.engine.catalog.playbooks import PlaybookDocument, PlaybookMissing, refused_document
 from noetl.engine.execution import ExecutionOrigin, LiveExecution
 from noetl.engine.history.lookup import list_children
 from noetl.engine.listener import EngineListener, EventHandler
@@ -30,15 +30,6 @@ from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import SecretMarker, StoredReference, escape, may_hold_marker
 from noetl.ports.results import ResultError, ResultStore
 from noetl.ports.store import ENDED_STATUSES, StoreError
-
-_REFUSED = """\
-apiVersion: noetl.io/v2
-kind: Playbook
-metadata: {name: refused, path: %s}
-workflow:
-- step: start
-  tool: {kind: noop}
-"""
 
 _ABANDONED = "its parent no longer waits for it"
 
@@ -222,7 +213,7 @@ class Children(EngineListener):
         task = run.task(frame).label
         task_run = task_run_id(run.id, frame.index, task, frame.visits[task], frame.attempt)
         inputs = frame.input or {}
-        if may_hold_marker(inputs):
+        if may_hold_marker(inputs) or self._service.playbooks.must_fetch:
             self._hold_for(live, self._begin_with_stored(live, execution_id, task_run, inputs))
         else:
             self._begin(live, execution_id, task_run, inputs)
@@ -248,6 +239,8 @@ class Children(EngineListener):
         self, live: LiveExecution, execution_id: str, task_run: str, inputs: dict[str, Any]
     ) -> None:
         """The same for a child that gets stored values: it gets all of them."""
+        if path := inputs.get("path"):
+            await self._service.playbooks.fetch(str(path), inputs.get("version"))
         try:
             resolved = await _transfer_value(inputs, live.read_blob, self._service.results, execution_id)
         except ResultError as error:
@@ -265,7 +258,8 @@ class Children(EngineListener):
         inputs: dict[str, Any],
         fault: ErrorInfo | None = None,
     ) -> None:
-        document, error = (self._stand_in(""), fault) if fault else self._document(live, inputs)
+        refused = refused_document(self._service.playbooks, "") if fault is not None else None
+        document, error = (refused, fault) if refused is not None else self._document(live, inputs)
         origin = ExecutionOrigin(
             file=document.source.file or live.origin.file,
             parent=ParentTask(execution_id=live.execution_id, task_run_id=task_run),
@@ -311,7 +305,7 @@ class Children(EngineListener):
         most = live.playbook.executor.max_depth
         if live.origin.depth >= most:
             message = f"more than {most} executions start one another (`executor.spec.max_depth`)"
-            return self._stand_in(path), ErrorInfo(kind="limit", message=message)
+            return refused_document(playbooks, path), ErrorInfo(kind="limit", message=message)
         try:
             if (inline := inputs.get("document")) is not None:
                 return self._read_inline(live, inline), None
@@ -321,12 +315,7 @@ class Children(EngineListener):
             error = ErrorInfo(kind="not_found", message=message)
         except (PlaybookInvalid, OSError, UnicodeDecodeError) as invalid:
             error = ErrorInfo(kind="input", message=f"the playbook `{path}` cannot run: {invalid}")
-        return self._stand_in(path), error
-
-    def _stand_in(self, path: str) -> PlaybookDocument:
-        return self._service.playbooks.read(
-            PlaybookSource(_REFUSED % json.dumps(path or "inline"), "<refused>")
-        )
+        return refused_document(playbooks, path), error
 
 
 def _child_ended(parent: ParentTask, child: LiveExecution) -> ChildEnded:

@@ -4,11 +4,11 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from noetl.dsl.document.kinds import Kinds
 from noetl.engine.catalog.playbook_record import PlaybookSource
-from noetl.engine.catalog.playbooks import Playbooks
+from noetl.engine.catalog.playbooks import Playbooks, refused_document
 from noetl.engine.catalog.preflight import Preflight
 from noetl.engine.children import Children
 from noetl.engine.execution import ExecutionOrigin, LiveExecution, TaskLogWriter
@@ -23,8 +23,9 @@ from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Request
 from noetl.kernel.references.resolve import resolve_references
 from noetl.kernel.state.execution_state import ExecutionState
+from noetl.model.outcome import ErrorInfo
 from noetl.ports.results import ResultStore
-from noetl.ports.store import ExecutionUnknown, Store
+from noetl.ports.store import ExecutionUnknown, Store, StoreClosed
 from noetl.stores.ownership import Owners
 from noetl.stores.results.named_results import store_names
 from noetl.stores.results.result_reader import read_result
@@ -37,6 +38,13 @@ MakeWorker: TypeAlias = Callable[[Timers, asyncio.Event, Callable[[BaseException
 
 The last one hears of what should never be raised: nobody could go on with the run.
 """
+
+
+class BegunExecution(NamedTuple):
+    """An execution that was asked for; `new` unless it was started with the same key before."""
+
+    execution_id: str
+    new: bool
 
 
 class Engine:
@@ -59,6 +67,7 @@ class Engine:
         logs: TaskLogWriter | None = None,
         results: ResultStore | None = None,
         check_credentials: CredentialCheck,
+        keeps_leases: bool = False,
     ) -> None:
         self.playbooks = playbooks
         self._check_credentials = check_credentials
@@ -70,6 +79,7 @@ class Engine:
             logs=logs,
             results=results,
             check_credentials=check_credentials,
+            keeps_leases=keeps_leases,
         )
         wake = asyncio.Event()
         worker = make_worker(service.timers, wake, self._on_broken)
@@ -110,10 +120,37 @@ class Engine:
         timeout: float | None = None,
         by: str = "",
     ) -> str:
-        """A new execution; its id. With a key that was used before, the id of the execution that has it.
+        """A new execution; its id. With a key that was used before, that one goes on, and its id is given.
 
-        Raises PlaybookInvalid, CannotRun, StoreError; Refused if the key is that of another playbook, or
-        was used with another document, workload, ctx or labels.
+        Raises as `begin`.
+        """
+        begun = await self.begin(
+            source,
+            workload=workload,
+            ctx=ctx,
+            labels=labels,
+            idempotency_key=idempotency_key,
+            timeout=timeout,
+            by=by,
+        )
+        return begun.execution_id if begun.new else await self.resume(begun.execution_id)
+
+    async def begin(
+        self,
+        source: PlaybookSource,
+        *,
+        workload: Mapping[str, Any] | None = None,
+        ctx: Mapping[str, Any] | None = None,
+        labels: Mapping[str, str] | None = None,
+        idempotency_key: str = "",
+        timeout: float | None = None,
+        by: str = "",
+    ) -> "BegunExecution":
+        """A new execution, or the one that was started with the same key, which is left alone.
+
+        It need not be durable yet: `when_recorded` waits for that. Raises PlaybookInvalid, CannotRun,
+        StoreError; KeyConflict if the key is that of another playbook, or was used with another document,
+        workload, ctx or labels.
         """
         document = self.playbooks.read(source)
         self._preflight.check(document)
@@ -133,8 +170,54 @@ class Engine:
         live = self._service.begin(document, request, ExecutionOrigin(file=file), key=idempotency_key)
         self._ends.expect(live.execution_id)
         if idempotency_key and (holder := await self._service.holder_of_start_key(live, request)):
-            return await self.resume(holder)
+            self._ends.forget(live.execution_id)
+            return BegunExecution(holder, new=False)
+        return BegunExecution(live.execution_id, new=True)
+
+    async def refuse(
+        self,
+        path: str,
+        error: ErrorInfo,
+        *,
+        workload: Mapping[str, Any] | None = None,
+        ctx: Mapping[str, Any] | None = None,
+        labels: Mapping[str, str] | None = None,
+        by: str = "",
+    ) -> str:
+        """Records a request that cannot begin, and why; the id that it has then. Raises StoreError."""
+        request = Request(
+            workload=dict(workload or {}),
+            ctx=dict(ctx or {}),
+            labels=dict(labels or {}),
+            requested_by=by,
+            error=error,
+        )
+        live = self._service.begin(refused_document(self.playbooks, path), request, ExecutionOrigin())
+        await self.when_recorded(live.execution_id)
         return live.execution_id
+
+    async def when_recorded(self, execution_id: str) -> None:
+        """Returns when all that was decided so far of an execution is durable. Raises StoreError."""
+        live = self._service.registry.get(execution_id)
+        if live is not None and live.durable < live.state.version and not await self._durable(live):
+            raise StoreClosed("the engine was stopped before it was written")
+
+    def is_running(self, execution_id: str) -> bool:
+        """Whether it runs here."""
+        return execution_id in self._service.registry
+
+    @property
+    def live_executions(self) -> int:
+        """How many run here."""
+        return len(self._service.registry)
+
+    def forget_end(self, execution_id: str) -> None:
+        """Nobody will ask for its end here: nothing is kept for that."""
+        self._ends.forget(execution_id)
+
+    async def wait_until_stopped(self) -> None:
+        """Returns when no more is done, after `interrupt` or `kill`. Raises what ended it otherwise."""
+        await asyncio.shield(self._scheduler.stopped)
 
     async def resume(self, execution_id: str) -> str:
         """Goes on with an execution that nobody runs. Raises ExecutionUnknown, AlreadyRunning, StoreError."""
@@ -208,13 +291,9 @@ class Engine:
 
     async def submit(self, execution_id: str, command: RemoteCommand) -> None:
         """Asks something of an execution that runs here; it is recorded then. Raises Refused, StoreError."""
-        live, stopped = self._live(execution_id), self._scheduler.stopped
+        live = self._live(execution_id)
         if live.submit(command):
-            durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            live.when_durable(lambda: None if durable.done() else durable.set_result(None))
-            await _first_done(durable, stopped)
-            if not durable.done():
-                stopped.result()
+            await self._durable(live)
 
     async def flush(self) -> None:
         """Returns when everything decided so far is durable. Raises StoreError."""
@@ -227,6 +306,16 @@ class Engine:
     async def kill(self) -> None:
         """Ends everything at once. What is not recorded is lost, and can be done again."""
         await self._scheduler.kill()
+
+    async def _durable(self, live: LiveExecution) -> bool:
+        """Waits for what was decided of it; False if no more is written. Raises what ended the engine."""
+        stopped = self._scheduler.stopped
+        durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        live.when_durable(lambda: None if durable.done() else durable.set_result(None))
+        await _first_done(durable, stopped)
+        if not durable.done():
+            stopped.result()
+        return durable.done()
 
     def _on_broken(self, error: BaseException) -> None:
         self._scheduler.stop(error)

@@ -74,6 +74,11 @@ class EndWaiters(EngineListener):
         self._ends[execution_id] = asyncio.get_running_loop().create_future()
         self._last_states.pop(execution_id, None)
 
+    def forget(self, execution_id: str) -> None:
+        """Nobody waits for its end any more. A second time changes nothing."""
+        self._ends.pop(execution_id, None)
+        self._last_states.pop(execution_id, None)
+
     def end_of(self, execution_id: str) -> asyncio.Future[ExecutionState]:
         """The state at its end. Raises KeyError if it was not expected."""
         return self._ends[execution_id]

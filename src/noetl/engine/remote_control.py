@@ -36,7 +36,7 @@ class RemoteControl:
         record = await self._store.execution(execution_id)
         if record is not None:
             owned = self._owners.owner(execution_id) is not None
-            _refuse_if_so_already(command, record.status, owned=owned)
+            refuse_if_so_already(command, record.status, owned=owned)
         while self._owners.owner(execution_id) is None:
             try:
                 await self.apply_here(execution_id, command)
@@ -102,7 +102,7 @@ class RemoteControl:
         return service, children
 
 
-def _refuse_if_so_already(command: RemoteCommand, status: str, *, owned: bool) -> None:
+def refuse_if_so_already(command: RemoteCommand, status: str, *, owned: bool) -> None:
     """The kernel takes what was done already for done; who asks for it has something else in mind."""
     if isinstance(command, Pause) and status == "paused":
         raise Refused("the execution is paused already")

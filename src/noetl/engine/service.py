@@ -58,6 +58,14 @@ class AlreadyRunning(NoetlError):
         super().__init__(f"{execution_id} is running in {where}")
 
 
+class KeyConflict(Refused):
+    """The idempotency key is that of another request; `holder` is the execution that it started."""
+
+    def __init__(self, message: str, holder: str) -> None:
+        super().__init__(message)
+        self.holder = holder
+
+
 CredentialCheck: TypeAlias = Callable[[Playbook, str], Awaitable[ErrorInfo | None]]
 """Why a playbook, read in this folder, cannot begin: a credential that it uses cannot be had."""
 Watch: TypeAlias = Callable[[str, Sequence[Event], ExecutionState], None]
@@ -65,7 +73,11 @@ Watch: TypeAlias = Callable[[str, Sequence[Event], ExecutionState], None]
 
 
 class Service:
-    """Opens executions, and tells its listeners of everything that happens to them."""
+    """Opens executions, and tells its listeners of everything that happens to them.
+
+    With `keeps_leases` whoever claimed runs may outlive this process: what is resumed is taken up as it was
+    left, and a pause stays. Else the last owner is gone, and to resume is to go on.
+    """
 
     def __init__(
         self,
@@ -77,8 +89,10 @@ class Service:
         logs: TaskLogWriter | None = None,
         results: ResultStore | None = None,
         check_credentials: CredentialCheck | None = None,
+        keeps_leases: bool = False,
     ) -> None:
         self.check_credentials = check_credentials
+        self._keeps_leases = keeps_leases
         self.results = results or MemoryResults()
         self.store = store
         self.playbooks = playbooks
@@ -136,17 +150,17 @@ class Service:
     async def holder_of_start_key(self, live: LiveExecution, request: Request) -> str:
         """The execution that was begun with its key before, if there is one: then this one is dropped.
 
-        Raises Refused if that is one of another playbook, or was asked for with other values.
+        Raises KeyConflict if that is one of another playbook, or was asked for with other values.
         """
         await self.commit_log.flush()
-        holder = self.commit_log.taken_keys.get(live.execution_id, "")
+        holder = self.commit_log.taken_keys.pop(live.execution_id, "")
         if holder:
             self._drop(live)
             begun = f"the idempotency key `{live.start_key}` is that of {holder}, which"
             earlier = request_event_of(decode_rows(holder, await self.store.read(holder, limit=1)))
             playbook = live.state.plan.playbook
             if earlier.path != playbook.metadata.path:
-                raise Refused(f"{begun} runs `{earlier.path}`")
+                raise KeyConflict(f"{begun} runs `{earlier.path}`", holder)
             differences = [] if earlier.hash == playbook.hash else ["document"]
             differences += [
                 name
@@ -154,7 +168,7 @@ class Service:
                 if not await self._is_same_value(getattr(earlier, name), getattr(request, name))
             ]
             if differences:
-                raise Refused(f"{begun} was started with another {', '.join(differences)}")
+                raise KeyConflict(f"{begun} was started with another {', '.join(differences)}", holder)
         return holder
 
     async def _is_same_value(self, stored: object, value: object) -> bool:
@@ -207,9 +221,10 @@ class Service:
                 listener.over(live)
             return
         self.registry.add(live)
-        self.void_leases(live)
-        if live.paused:
-            live.submit(Resume())
+        if not self._keeps_leases:
+            self.void_leases(live)
+            if live.paused:
+                live.submit(Resume())
         self._arm_all(live)
         for listener in self._listeners:
             await listener.resumed(live)

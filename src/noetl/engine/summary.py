@@ -1,7 +1,9 @@
 """An execution in one value: what `noetl run -o json` prints and `noetl.run` gives."""
 
+from collections import Counter
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from noetl.dsl.document.problem import Problem
@@ -77,6 +79,22 @@ def execution_of(state: ExecutionState, *, last: int = 0) -> Execution:
         warnings=list(state.plan.playbook.warnings),
         forked_from=state.fork.source if state.fork is not None else None,
     )
+
+
+def execution_json(state: ExecutionState, *, version: str | None = None, last_ts: int = 0) -> dict[str, Any]:
+    """The document that `run` prints. `last_ts` is the time of the last event of one that is not over."""
+    document: dict[str, Any] = msgspec.to_builtins(execution_of(state, last=last_ts))
+    return {**document, "version": version or document["version"]}
+
+
+def marking_json(state: ExecutionState) -> dict[str, dict[str, int]]:
+    """By step: how many tokens are enqueued, parked, waiting or joined, and how many runs in which phase."""
+    counts: dict[str, Counter[str]] = {}
+    for token in state.tokens.values():
+        counts.setdefault(state.step_of(token).name, Counter())[token.stage] += 1
+    for run in state.runs.values():
+        counts.setdefault(run.step.name, Counter())[run.phase] += 1
+    return {step: dict(places) for step, places in counts.items()}
 
 
 def first_failure(state: ExecutionState) -> ErrorInfo | None:

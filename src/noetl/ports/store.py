@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from msgspec import Struct
 
 from noetl.model.errors import NoetlError
+from noetl.ports.catalog import AccessStore, CatalogStore
 from noetl.ports.credentials import SealedStore
 
 
@@ -250,7 +251,7 @@ class StoreClosed(StoreError): ...
 class ExecutionUnknown(StoreError): ...
 
 
-class Store(SealedStore, Protocol):
+class Store(SealedStore, CatalogStore, AccessStore, Protocol):
     """Every method that writes returns when the data is durable: it survives the loss of power.
 
     Writes take effect in the order of their calls. If one fails with a StoreError nothing of it was written.

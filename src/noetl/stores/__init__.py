@@ -5,6 +5,7 @@ from pathlib import Path
 from noetl.ports.store import Store, StoreUnusable, StoreUrlWrong
 from noetl.stores.home_folder import home_with
 from noetl.stores.sqlite.store import SqliteStore
+from noetl.stores.sqlite.writer import Inline
 
 __all__ = ["open_store", "open_store_to_read", "store_file_of"]
 
@@ -12,13 +13,16 @@ _SQLITE = "sqlite://"
 _HINT = "sqlite:///relative/path.db, sqlite:////absolute/path.db or sqlite:///:memory:"
 
 
-def open_store(url: str) -> Store:
-    """The store at this URL, made if it does not exist. Raises StoreUnusable, StoreUrlWrong."""
+def open_store(url: str, *, inline: Inline = "commits") -> Store:
+    """The store at this URL, made if it does not exist. Raises StoreUnusable, StoreUrlWrong.
+
+    `inline` says what is written by the loop's own thread: for a server nothing.
+    """
     path = store_file_of(url)
     if path is None:
         return SqliteStore.in_memory()
     home_with(path).restrict()
-    return SqliteStore.at(path)
+    return SqliteStore.at(path, inline=inline)
 
 
 def open_store_to_read(url: str) -> Store:

@@ -24,7 +24,8 @@ _ELSEWHERE = "--home or --store names another place"
 class Home:
     """The store, large results, task logs, the locks of owners and the key of credentials, below one folder.
 
-    And the playbooks that were read before, which can be removed at any time.
+    And the playbooks that were read before, which can be removed at any time, and what a server leaves
+    there for those who look for it.
 
     Nothing is made before `make`.
     """
@@ -38,6 +39,10 @@ class Home:
         self.playbooks = folder / "playbooks"
         self.owners = folder / "owners.lock"
         self.key = folder / "key"
+        self.server = folder / "server.json"
+        self.server_lock = folder / "server.lock"
+        self.server_log = folder / "server.log"
+        self.admin_token = folder / "admin.token"
         self._next_key = folder / "key.new"
         self._ignore = folder / ".gitignore"
 
@@ -88,10 +93,14 @@ class Home:
         """
         if self._is_own_folder():
             restrict_folder(self.folder)
-            for file in (self._ignore, self.owners, self.key, self._next_key):
+            for file in (self._ignore, self.owners, self.key, self._next_key, *self._server_files):
                 restrict_file(file)
             for folder in self._folders:
                 restrict_tree(folder)
+
+    @property
+    def _server_files(self) -> tuple[Path, ...]:
+        return self.server, self.server_lock, self.server_log, self.admin_token
 
     @property
     def _folders(self) -> tuple[Path, ...]:
@@ -102,6 +111,7 @@ class Home:
         if self.folder.name.endswith(FOLDER):
             return True
         own = {path.name for path in (*self._folders, self.owners, self.key)}
+        own |= {path.name for path in self._server_files}
         own |= {self._next_key.name, self._ignore.name, STORE, f"{STORE}-wal", f"{STORE}-shm"}
         try:
             # An empty folder that anybody may use is `/tmp` of a container.

@@ -10,6 +10,7 @@ A test module makes a subclass with a fixture `open_store` that gives a `StoreOp
 `pytest.register_assert_rewrite("noetl.testing")` in its `conftest.py` gives better messages.
 """
 
+from noetl.testing.store.catalog_cases import CatalogCases
 from noetl.testing.store.commit_cases import CommitCases
 from noetl.testing.store.history_cases import HistoryCases
 from noetl.testing.store.maintenance_cases import MaintenanceCases
@@ -22,7 +23,9 @@ from noetl.testing.store.store_fixtures import StoreOpener
 __all__ = ["SharedStoreSuite", "StoreOpener", "StoreSuite"]
 
 
-class StoreSuite(CommitCases, HistoryCases, QueryCases, RecordCases, MaintenanceCases, ModelCases):
+class StoreSuite(
+    CommitCases, HistoryCases, QueryCases, RecordCases, CatalogCases, MaintenanceCases, ModelCases
+):
     """What every store does. Each call of the opener may give a store with data of its own."""
 
 

@@ -55,4 +55,5 @@ def _values(configuration: Configuration) -> dict[str, Any]:
 
     values: dict[str, Any] = msgspec.to_builtins(configuration.settings)
     locations = {"home": str(home_of(configuration).folder), "store": store_url(configuration)}
-    return {**values, **locations, "key": MASK if values["key"] else ""}
+    secrets = {name: MASK if values[name] else "" for name in ("key", "token")}
+    return {**values, **locations, **secrets}

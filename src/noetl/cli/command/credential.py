@@ -5,8 +5,9 @@ from typing import Any
 import click
 
 from noetl.cli import console, options
-from noetl.cli.format import local_time, parse_iso, pluralize, yaml_lines
+from noetl.cli.format import local_time, pluralize, yaml_lines
 from noetl.cli.options import FileName
+from noetl.model.timestamp import parse_iso
 
 
 @click.group()

@@ -6,7 +6,8 @@ import click
 
 from noetl.cli import console, options
 from noetl.cli.command_failure import CommandFailure
-from noetl.cli.format import DAY, now_micros, pluralize
+from noetl.cli.format import DAY, pluralize
+from noetl.model.timestamp import now_micros
 from noetl.ports.store import Store
 from noetl.settings import Configuration
 from noetl.stores.home_folder import Home

@@ -9,11 +9,12 @@ from rich.live import Live as Region
 from rich.text import Text
 
 from noetl.cli.console import visible
-from noetl.cli.format import SECOND, duration_text, now_micros
+from noetl.cli.format import SECOND, duration_text
 from noetl.cli.progress.progress_model import ProgressModel
 from noetl.cli.progress.step_progress import ProgressLine, StepProgress
 from noetl.events.event import Event
 from noetl.kernel.state.execution_state import ExecutionState
+from noetl.model.timestamp import now_micros
 
 MOST_RUNS = 12
 """Runs that are shown at the same time; the others are counted."""

@@ -1,11 +1,9 @@
 """How an execution is or ended: one JSON document for programs, a few paragraphs for people."""
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec import Struct
 
 from noetl.cli.console import Paint, plain_paint, visible
@@ -13,7 +11,7 @@ from noetl.cli.format import cut_lines, duration_text, pluralize, yaml_lines
 from noetl.cli.report.failed_attempts import FailedAttempt, FailedAttempts, FailedChild
 from noetl.cli.report.follow_up import FollowUp, command_lines
 from noetl.engine.catalog.playbook_record import INLINE, PlaybookSource
-from noetl.engine.summary import elapsed_micros, execution_of, first_failure
+from noetl.engine.summary import elapsed_micros, first_failure
 from noetl.engine.task_log import LogLine
 from noetl.events.bodies import TaskStarted
 from noetl.kernel.state.execution_state import ExecutionState, waiting_steps
@@ -40,22 +38,6 @@ _DISCARDED = {
     "cancelled": "the execution was cancelled",
     "retried": "a retry took the place of what had brought it",
 }
-
-
-def execution_json(state: ExecutionState, *, version: str | None = None, last_ts: int = 0) -> dict[str, Any]:
-    """The document that `run` prints. `last_ts` is the time of the last event of one that is not over."""
-    document: dict[str, Any] = msgspec.to_builtins(execution_of(state, last=last_ts))
-    return {**document, "version": version or document["version"]}
-
-
-def marking_json(state: ExecutionState) -> dict[str, dict[str, int]]:
-    """By step: how many tokens are enqueued, parked, waiting or joined, and how many runs in which phase."""
-    counts: dict[str, Counter[str]] = {}
-    for token in state.tokens.values():
-        counts.setdefault(state.step_of(token).name, Counter())[token.stage] += 1
-    for run in state.runs.values():
-        counts.setdefault(run.step.name, Counter())[run.phase] += 1
-    return {step: dict(places) for step, places in counts.items()}
 
 
 class ExecutionReport(Struct, frozen=True):

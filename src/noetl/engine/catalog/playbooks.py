@@ -1,5 +1,6 @@
 """The documents that executions run: as given, as stored, and those that tasks name by path."""
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -102,6 +103,14 @@ class Playbooks:
                 self._on_read(document)
         return document
 
+    @property
+    def must_fetch(self) -> bool:
+        """Whether `find` knows only what was fetched before."""
+        return False
+
+    async def fetch(self, path: str, version: object) -> None:
+        """Has `find` see a playbook that lies where reading takes a while. Raises StoreError."""
+
     async def read_stored(self, store: Store, playbook_hash: str) -> PlaybookDocument:
         """The document that an execution in this store runs. Raises StoreUnusable, PlaybookInvalid."""
         data = await store.playbook(playbook_hash)
@@ -145,6 +154,21 @@ class Playbooks:
                 index.setdefault(path, []).append(file)
         self._indexes[folder] = index
         return index
+
+
+_REFUSED = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: refused, path: %s}
+workflow:
+- step: start
+  tool: {kind: noop}
+"""
+
+
+def refused_document(playbooks: Playbooks, path: str) -> PlaybookDocument:
+    """What stands for a playbook that cannot be had, in the record of the request for it."""
+    return playbooks.read(PlaybookSource(_REFUSED % json.dumps(path or "inline"), "<refused>"))
 
 
 def _candidates(folder: Path) -> Iterator[Path]:

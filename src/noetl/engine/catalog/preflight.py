@@ -76,7 +76,7 @@ class Preflight:
         if needs is None:
             lacking = _lacking(document.playbook, self._kinds, name)
             unknown = _unknown_stores(document, name, self._stores)
-            children = tuple(_children(document.playbook))
+            children = tuple(named_children(document.playbook))
             needs = self._known[key] = _Needs((*lacking, *unknown), children)
         return needs
 
@@ -107,7 +107,8 @@ def _unknown_stores(document: PlaybookDocument, name: str, stores: frozenset[str
                 yield _problem(name, at, f"there is no result store `{rules.store}`", hint)
 
 
-def _children(playbook: Playbook) -> Iterator[tuple[Task, str, object]]:
+def named_children(playbook: Playbook) -> Iterator[tuple[Task, str, object]]:
+    """The tasks that name a playbook by a constant path: that, and the version if it is a constant."""
     for step in playbook.workflow:
         for task in step.tasks:
             path = task.inputs.get("path")

@@ -7,6 +7,7 @@ from typing import Any
 import apsw
 import msgspec
 
+from noetl.ports.catalog import ApiToken, AuditEntry, CatalogEntry, CatalogPage
 from noetl.ports.credentials import SealedCredential
 from noetl.ports.store import (
     ExecutionPage,
@@ -170,6 +171,46 @@ def list_credential_rows(connection: apsw.Connection) -> list[SealedCredential]:
 def read_credential_row(connection: apsw.Connection, name: str) -> SealedCredential | None:
     rows: list[Any] = connection.execute(READ["credential"], (name,)).fetchall()
     return SealedCredential(*rows[0]) if rows else None
+
+
+def read_catalog_entry(connection: apsw.Connection, path: str, version: int) -> CatalogEntry | None:
+    row = _first_row(connection, "catalog_entry", path, version)
+    return _catalog_entry(row) if row else None
+
+
+def list_catalog_entries(connection: apsw.Connection, prefix: str, after: str, limit: int) -> CatalogPage:
+    rows: list[Any] = connection.execute(READ["catalog_entries"], (after, prefix, limit + 1)).fetchall()
+    entries = [_catalog_entry(row) for row in rows[:limit]]
+    return CatalogPage(entries, entries[-1].path if entries and len(rows) > limit else "")
+
+
+def list_catalog_versions(connection: apsw.Connection, path: str) -> list[CatalogEntry]:
+    rows: list[Any] = connection.execute(READ["catalog_versions"], (path,)).fetchall()
+    return [_catalog_entry(row) for row in rows]
+
+
+def list_running_versions(connection: apsw.Connection, path: str, version: int) -> list[str]:
+    """Executions that run one of these versions."""
+    return [execution_id for (execution_id,) in connection.execute(READ["running_versions"], (path, version))]
+
+
+def _catalog_entry(row: tuple[Any, ...]) -> CatalogEntry:
+    return CatalogEntry(**dict(zip(CatalogEntry.__struct_fields__, row, strict=True)))
+
+
+def read_api_token(connection: apsw.Connection, token_hash: str) -> ApiToken | None:
+    row = _first_row(connection, "api_token", token_hash)
+    return ApiToken(*row) if row else None
+
+
+def list_api_tokens(connection: apsw.Connection) -> list[ApiToken]:
+    rows: list[Any] = connection.execute(READ["api_tokens"]).fetchall()
+    return [ApiToken(*row) for row in rows]
+
+
+def list_audit(connection: apsw.Connection, before: int, limit: int) -> list[AuditEntry]:
+    rows: list[Any] = connection.execute(READ["audit"], (before, limit)).fetchall()
+    return [AuditEntry(*row) for row in rows]
 
 
 def find_identity(connection: apsw.Connection, execution_id: str) -> tuple[int, int] | None:

@@ -8,6 +8,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
+from noetl.ports.catalog import ApiToken, AuditEntry, CatalogEntry, CatalogPage
 from noetl.ports.credentials import SealedCredential
 from noetl.ports.store import (
     EVERYTHING,
@@ -173,6 +174,43 @@ class SqliteStore:
         return await self._writer.run_job(
             lambda connection: write_jobs.rewrap_credential_rows(connection, before, after)
         )
+
+    async def put_catalog_entry(self, entry: CatalogEntry) -> CatalogEntry:
+        return await self._writer.run_job(lambda connection: write_jobs.put_catalog_entry(connection, entry))
+
+    async def catalog_entry(self, path: str, version: int = 0) -> CatalogEntry | None:
+        return self._query(reader.read_catalog_entry, path, version)
+
+    async def catalog_entries(self, *, prefix: str = "", after: str = "", limit: int = 100) -> CatalogPage:
+        return self._query(reader.list_catalog_entries, prefix, after, limit)
+
+    async def catalog_versions(self, path: str) -> list[CatalogEntry]:
+        return self._query(reader.list_catalog_versions, path)
+
+    async def delete_catalog_entries(self, path: str, version: int = 0) -> list[str]:
+        return await self._writer.run_job(
+            lambda connection: write_jobs.delete_catalog_entries(connection, path, version)
+        )
+
+    async def put_api_token(self, token: ApiToken) -> bool:
+        return await self._writer.run_job(lambda connection: write_jobs.put_api_token(connection, token))
+
+    async def api_token(self, token_hash: str) -> ApiToken | None:
+        return self._query(reader.read_api_token, token_hash)
+
+    async def api_tokens(self) -> list[ApiToken]:
+        return self._query(reader.list_api_tokens)
+
+    async def revoke_api_token(self, name: str, at: int) -> bool:
+        return await self._writer.run_job(
+            lambda connection: write_jobs.revoke_api_token(connection, name, at)
+        )
+
+    async def put_audit(self, entries: Sequence[AuditEntry]) -> None:
+        await self._writer.run_job(lambda connection: write_jobs.put_audit(connection, entries))
+
+    async def audit(self, *, before: int = 0, limit: int = 100) -> list[AuditEntry]:
+        return self._query(reader.list_audit, before, limit)
 
     async def put_blob(self, name: str, data: bytes) -> None:
         await self._writer.run_job(lambda connection: write_jobs.put_blob(connection, name, data))

@@ -3,12 +3,19 @@
 from collections.abc import Sequence
 
 import apsw
+from msgspec.structs import astuple, replace
 
+from noetl.ports.catalog import ApiToken, AuditEntry, CatalogEntry
 from noetl.ports.credentials import SealedCredential
 from noetl.ports.store import ExecutionUnknown, InboxMessage, Snapshot
 from noetl.stores.checksums import checksum_of_document, checksum_of_snapshot
 from noetl.stores.sqlite.queries import WRITE
-from noetl.stores.sqlite.reader import find_identity, list_credential_rows
+from noetl.stores.sqlite.reader import (
+    find_identity,
+    list_credential_rows,
+    list_running_versions,
+    read_catalog_entry,
+)
 
 _CHUNK_BYTES = 1 << 20
 _TABLES_OF_EXECUTION = ("event", "start", "inbox", "snapshot", "timer", "outbox", "execution")
@@ -90,3 +97,33 @@ def rewrap_credential_rows(
     for row in after:
         connection.execute(WRITE["rewrap_credential"], (row.name, row.key_id, row.wrapped_key))
     return True
+
+
+def put_catalog_entry(connection: apsw.Connection, entry: CatalogEntry) -> CatalogEntry:
+    newest = read_catalog_entry(connection, entry.path, 0)
+    if newest is not None and newest.hash == entry.hash:
+        return newest
+    number = connection.execute(WRITE["next_catalog_number"], (entry.path,)).get
+    numbered = replace(entry, version=number)
+    connection.execute(WRITE["put_catalog_entry"], astuple(numbered))
+    return numbered
+
+
+def delete_catalog_entries(connection: apsw.Connection, path: str, version: int) -> list[str]:
+    running = list_running_versions(connection, path, version)
+    if not running:
+        connection.execute(WRITE["delete_catalog_entries"], (path, version))
+    return running
+
+
+def put_api_token(connection: apsw.Connection, token: ApiToken) -> bool:
+    return bool(connection.execute(WRITE["put_api_token"], token).fetchall())
+
+
+def revoke_api_token(connection: apsw.Connection, name: str, at: int) -> bool:
+    return bool(connection.execute(WRITE["revoke_api_token"], (name, at)).fetchall())
+
+
+def put_audit(connection: apsw.Connection, entries: Sequence[AuditEntry]) -> None:
+    for entry in entries:
+        connection.execute(WRITE["put_audit"], entry[:-1])

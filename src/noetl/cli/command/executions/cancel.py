@@ -18,14 +18,21 @@ from noetl.kernel.net.commands import Cancel
     help="Why, for those who look at it later.",
 )
 @options.tools
-@options.store_options
+@options.store_or_server_options
 def command(*, name: str, reason: str, **store_flags: str | None) -> int:
     """Stop an execution for good, and all that it started.
 
     Tasks that run are interrupted. It cannot be resumed; `fork` can go on from any of its events.
     """
+    configuration = options.read_configuration(**store_flags)
+    if options.asks_server(configuration):
+        from noetl.cli.remote_executions import operate_remote
+
+        return operate_remote(
+            configuration, name, "cancel requested", lambda client, target: client.cancel(target, reason)
+        )
     return send_command(
-        options.read_configuration(**store_flags),
+        configuration,
         name,
         Cancel(current_user(), reason),
         "cancel requested",

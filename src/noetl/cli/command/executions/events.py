@@ -38,7 +38,7 @@ from noetl.stores.home_folder import Home
     help="Print JSON with these names of fields: draft has event_type, ts and payload.",
 )
 @options.follow
-@options.store_options
+@options.store_or_server_options
 def command(
     *,
     name: str,
@@ -54,6 +54,13 @@ def command(
     JSON is one document; with --follow it is one for each event, each on a line of its own.
     """
     configuration = options.read_configuration(**store_flags)
+    if options.asks_server(configuration):
+        from noetl.cli.remote_executions import events_remote
+
+        if names or step is not None or form is not None:
+            raise click.UsageError("--name, --step and --envelope work on the embedded store alone")
+        events_remote(configuration, name, after=after, follow=follow)
+        return
     event_filter = _EventFilter(after, names, step)
 
     async def work(home: Home, store: Store) -> None:

@@ -39,15 +39,29 @@ def command(
     The original is left alone. With another playbook, the steps that ran so far must be in it under the
     same names.
     """
+    source = file_access.read_playbook_source(playbook, dialect)
+    workload = apply_sets({}, sets)
+    ctx_values = {} if ctx is None else parse_mapping(read_argument(ctx, "--ctx"), "--ctx")
+    if options.asks_server(run_as.configuration):
+        from noetl.cli.remote_executions import document_fields, operate_remote
+
+        return operate_remote(
+            run_as.configuration,
+            name,
+            "made",
+            lambda client, target: client.fork(
+                target, at, workload=workload, ctx=ctx_values, **document_fields(source)
+            ),
+        )
     from noetl.cli.command.run.foreground import record_fork
     from noetl.cli.command.run.foreground_requests import ForkRequest
 
     request = ForkRequest(
         name=name,
         at=at,
-        source=file_access.read_playbook_source(playbook, dialect),
-        workload=apply_sets({}, sets),
-        ctx={} if ctx is None else parse_mapping(read_argument(ctx, "--ctx"), "--ctx"),
+        source=source,
+        workload=workload,
+        ctx=ctx_values,
         by=current_user(),
     )
     if not no_run:

@@ -7,8 +7,9 @@ from msgspec.structs import replace
 
 from noetl.cli import console, options
 from noetl.cli.command_failure import CommandFailure
-from noetl.cli.format import duration_text, iso_time, local_time, now_micros, parse_time
+from noetl.cli.format import duration_text, local_time, parse_time
 from noetl.cli.store_access import ExecutionOwner, find_owner, has_store, status_text, with_store
+from noetl.model.timestamp import iso_time, now_micros
 from noetl.ports.store import ENDED_STATUSES, ExecutionPage, ExecutionQuery, ExecutionRecord, Store
 from noetl.stores.home_folder import Home
 
@@ -42,7 +43,7 @@ _CHILD = "↳ "
     "--limit", type=click.IntRange(1, 10_000), default=LIMIT, help=f"At most so many.  [default: {LIMIT}]"
 )
 @click.option("--cursor", default="", metavar="CURSOR", help="Go on where the page before ended.")
-@options.store_options
+@options.store_or_server_options
 def command(
     *,
     status: tuple[str, ...],
@@ -68,6 +69,22 @@ def command(
         limit=limit,
         cursor=cursor,
     )
+    if options.asks_server(configuration):
+        from noetl.cli.remote_executions import list_remote
+
+        if INTERRUPTED in status:
+            raise click.UsageError("a server has no executions that are interrupted: it runs them all")
+        list_remote(
+            configuration,
+            status=status,
+            path=path,
+            labels=query.labels,
+            since=iso_time(query.since) if query.since else "",
+            roots=roots,
+            cursor=cursor,
+            limit=min(limit, 1_000),
+        )
+        return
     page, owners = ExecutionPage([], ""), dict[str, ExecutionOwner]()
     if has_store(configuration):
         page, owners = with_store(configuration, lambda home, store: _read_page(home, store, query))

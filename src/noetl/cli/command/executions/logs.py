@@ -8,13 +8,14 @@ import click
 import msgspec
 
 from noetl.cli import console, options
-from noetl.cli.command.executions.family_log import FamilyLine, FamilyLog
 from noetl.cli.command.executions.follow_events import follow_events
-from noetl.cli.format import local_time, parse_iso
+from noetl.cli.format import local_time
 from noetl.cli.report.event_line import log_origin
 from noetl.cli.store_access import with_store
+from noetl.engine.history.family_log import FamilyLine, FamilyLog
 from noetl.engine.history.lookup import find_execution
 from noetl.engine.task_log import TaskLog
+from noetl.model.timestamp import parse_iso
 from noetl.ports.store import Store
 from noetl.settings import Settings
 from noetl.stores.home_folder import Home
@@ -25,7 +26,7 @@ from noetl.stores.home_folder import Home
 @options.step
 @click.option("--task", metavar="TASK", help="Only what this task wrote.")
 @options.follow
-@options.store_options
+@options.store_or_server_options
 def command(
     *, name: str, step: str | None, task: str | None, follow: bool, **store_flags: str | None
 ) -> None:
@@ -34,6 +35,11 @@ def command(
     JSON is one document; with --follow it is one for each line, each on a line of its own.
     """
     configuration = options.read_configuration(**store_flags)
+    if options.asks_server(configuration):
+        from noetl.cli.remote_executions import logs_remote
+
+        logs_remote(configuration, name, step=step, task=task, follow=follow)
+        return
     settings = configuration.settings
 
     def wanted(lines: Iterable[FamilyLine]) -> list[FamilyLine]:

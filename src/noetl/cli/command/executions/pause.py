@@ -11,10 +11,15 @@ from noetl.kernel.net.commands import Pause
 @click.command("pause")
 @options.execution
 @options.tools
-@options.store_options
+@options.store_or_server_options
 def command(*, name: str, **store_flags: str | None) -> int:
     """Hold an execution: nothing new begins until `resume`.
 
     Tasks that run end first; what they gave is recorded.
     """
-    return send_command(options.read_configuration(**store_flags), name, Pause(current_user()), "paused")
+    configuration = options.read_configuration(**store_flags)
+    if options.asks_server(configuration):
+        from noetl.cli.remote_executions import operate_remote
+
+        return operate_remote(configuration, name, "paused", lambda client, target: client.pause(target))
+    return send_command(configuration, name, Pause(current_user()), "paused")

@@ -6,10 +6,11 @@ import click
 
 from noetl.cli import console, options
 from noetl.cli.command_failure import CommandFailure
-from noetl.cli.format import DAY, iso_time, local_time, now_micros, parse_time, pluralize
+from noetl.cli.format import DAY, local_time, parse_time, pluralize
 from noetl.cli.store_access import has_store, with_store
 from noetl.engine.history.retention import DroppedBodies, delete_execution, drop_expired, ended_before
 from noetl.home import result_store_of
+from noetl.model.timestamp import iso_time, now_micros
 from noetl.ports.store import ExecutionRecord, Store
 from noetl.settings import Configuration
 from noetl.stores.home_folder import Home

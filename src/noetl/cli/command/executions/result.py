@@ -36,7 +36,7 @@ from noetl.stores.results.result_reader import read_result
 @click.argument("step", required=False)
 @options.out
 @options.tools
-@options.store_options
+@options.store_or_server_options
 def command(*, name: str, step: str | None, out: str | None, **store_flags: str | None) -> None:
     """Print the result of an execution or a step, whole.
 
@@ -44,6 +44,11 @@ def command(*, name: str, step: str | None, out: str | None, **store_flags: str 
     as JSON. A stored object is printed as its reference, and written to a file as it is.
     """
     configuration = options.read_configuration(**store_flags)
+    if options.asks_server(configuration):
+        from noetl.cli.remote_executions import result_remote
+
+        result_remote(configuration, name, step, out)
+        return
 
     async def work(home: Home, store: Store) -> tuple[str, Any, int | None]:
         history = await read_history(store, name, configuration.settings.allow_kinds)

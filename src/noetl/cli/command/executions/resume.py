@@ -27,6 +27,12 @@ def command(*, name: str, no_run: bool, run_as: options.RunOptions) -> int:
 
     Here, until its end, unless a process runs it already: then that one goes on.
     """
+    if options.asks_server(run_as.configuration):
+        from noetl.cli.remote_executions import operate_remote
+
+        return operate_remote(
+            run_as.configuration, name, "resumed", lambda client, target: client.resume(target)
+        )
     if no_run or with_store(run_as.configuration, partial(_is_owned, run_as.configuration, name)):
         return send_command(run_as.configuration, name, Resume(current_user()), "resumed")
     from noetl.cli.command.run.execute import execute

@@ -27,10 +27,20 @@ def command(
     on as well. In another playbook, the steps that have ended and the tasks before the failed one must be
     the same. It says what runs again.
     """
+    source = file_access.read_playbook_source(playbook, dialect)
+    if options.asks_server(run_as.configuration):
+        from noetl.cli.remote_executions import document_fields, operate_remote
+
+        return operate_remote(
+            run_as.configuration,
+            name,
+            "opened again",
+            lambda client, target: client.retry(target, **document_fields(source)),
+        )
     from noetl.cli.command.run.foreground import read_runnable
     from noetl.cli.command.run.foreground_requests import RetryRequest
 
-    request = RetryRequest(name, current_user(), file_access.read_playbook_source(playbook, dialect))
+    request = RetryRequest(name, current_user(), source)
     if no_run:
         repaired = read_runnable(request, run_as.configuration)
 

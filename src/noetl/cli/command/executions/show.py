@@ -7,19 +7,20 @@ import msgspec
 from msgspec import Struct
 
 from noetl.cli import console, options
-from noetl.cli.format import cut_lines, duration_text, iso_time, local_time, now_micros, yaml_lines
-from noetl.cli.report.execution_report import MOST_LINES, ExecutionReport, execution_json, marking_json
+from noetl.cli.format import cut_lines, duration_text, local_time, yaml_lines
+from noetl.cli.report.execution_report import MOST_LINES, ExecutionReport
 from noetl.cli.report.explanation import cancel_text, discarded_lines, run_lines, section_lines, wait_lines
 from noetl.cli.report.failed_attempts import FailedAttempts, FailedChild, read_failed_children
 from noetl.cli.report.follow_up import FollowUp, command_lines, next_commands
 from noetl.cli.store_access import ExecutionOwner, find_owner, status_text, with_store
 from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source
 from noetl.engine.history.read import History, read_history
-from noetl.engine.summary import first_failure
+from noetl.engine.summary import execution_json, first_failure, marking_json
 from noetl.engine.task_log import LogLine, TaskLog
 from noetl.kernel.explain.explainer import Explanation, explain
 from noetl.kernel.state.execution_state import StepSummary
 from noetl.model.secret import printable_value
+from noetl.model.timestamp import iso_time, now_micros
 from noetl.ports.store import ExecutionQuery, ExecutionRecord, Store
 from noetl.settings import Configuration
 from noetl.stores.home_folder import Home
@@ -44,13 +45,18 @@ class ExecutionDetails(Struct, frozen=True):
 @click.command("show")
 @options.execution
 @options.tools
-@options.store_options
+@options.store_or_server_options
 def command(*, name: str, **store_flags: str | None) -> None:
     """Show one execution: how it is, and why.
 
     Which guard chose which arc, why a token waits, what a join still waits for, and how to go on.
     """
     configuration = options.read_configuration(**store_flags)
+    if options.asks_server(configuration):
+        from noetl.cli.remote_executions import show_remote
+
+        show_remote(configuration, name)
+        return
     details = with_store(configuration, lambda home, store: _read_details(home, store, name, configuration))
     if configuration.settings.output == "json":
         console.write_json(_json(details))

@@ -22,7 +22,7 @@ from noetl.ports.store import ExecutionRecord, Store
 @click.argument("signal", type=options.TextArgument(), metavar="SIGNAL")
 @click.argument("payload", required=False)
 @options.tools
-@options.store_options
+@options.store_or_server_options
 def command(*, name: str, signal: str, payload: str | None, **store_flags: str | None) -> int:
     """Send a signal to an execution.
 
@@ -34,6 +34,15 @@ def command(*, name: str, signal: str, payload: str | None, **store_flags: str |
     except NotJson as error:
         raise CommandFailure("argument", f"PAYLOAD: {error}") from None
     configuration = options.read_configuration(**store_flags)
+    if options.asks_server(configuration):
+        from noetl.cli.remote_executions import operate_remote
+
+        return operate_remote(
+            configuration,
+            name,
+            f"signal {signal} given",
+            lambda client, target: client.signal(target, signal, value),
+        )
     doubts = partial(_doubts, signal, configuration.settings.allow_kinds)
     return send_command(
         configuration, name, Signal(signal, value, current_user()), f"signal {signal} given", doubts

@@ -24,7 +24,7 @@ from noetl.stores.home_folder import Home
 @options.tools
 @options.quiet
 @options.verbose
-@options.store_options
+@options.store_or_server_options
 def command(*, name: str, quiet: bool, verbose: bool, **store_flags: str | None) -> int:
     """Follow an execution to its end.
 
@@ -34,6 +34,10 @@ def command(*, name: str, quiet: bool, verbose: bool, **store_flags: str | None)
     if quiet and verbose:
         raise click.UsageError("-q and -v exclude each other")
     configuration = options.read_configuration(**store_flags)
+    if options.asks_server(configuration):
+        from noetl.cli.remote_executions import watch_remote
+
+        return watch_remote(configuration, name)
     settings, follow_up = configuration.settings, FollowUp(configuration)
     live = settings.output == "text"
     progress = progress_for(follow_up, quiet=quiet, verbose=verbose, live=live, color=settings.color)

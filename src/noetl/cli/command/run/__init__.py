@@ -160,10 +160,10 @@ def _start_request(typed: StartArguments) -> "StartRequest":
 def _print_plan(request: "StartRequest", configuration: Configuration) -> int:
     """Show what would run."""
     from noetl.cli.command.run.dry_run import plan_json, plan_text
-    from noetl.cli.format import now_micros
     from noetl.cli.problem_text import problems_json, problems_text
     from noetl.engine.catalog.preflight import unread_keys
     from noetl.loader import examine, installed_kinds
+    from noetl.model.timestamp import now_micros
 
     source = request.source
     examined = examine(

@@ -12,8 +12,9 @@ from noetl.cli.command.run.foreground_requests import ExecutionRequest, LoadWarn
 from noetl.cli.options import RunOptions
 from noetl.cli.problem_text import problems_json
 from noetl.cli.progress.display import progress_for
-from noetl.cli.report.execution_report import MOST_LINES, ExecutionReport, execution_json
+from noetl.cli.report.execution_report import MOST_LINES, ExecutionReport
 from noetl.cli.report.follow_up import FollowUp
+from noetl.engine.summary import execution_json
 from noetl.settings import Configuration
 
 

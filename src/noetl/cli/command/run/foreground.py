@@ -21,7 +21,7 @@ from noetl.cli.command.run.foreground_requests import (
 )
 from noetl.cli.command_failure import CommandFailure, invalid_playbook
 from noetl.cli.console import visible
-from noetl.cli.format import DAY, now_micros
+from noetl.cli.format import DAY
 from noetl.cli.options import RunOptions
 from noetl.cli.progress.display import Progress
 from noetl.cli.report.event_line import log_origin
@@ -45,6 +45,7 @@ from noetl.local import Local
 from noetl.model.errors import NoetlError, ResultError
 from noetl.model.reference import encode_value, references_in
 from noetl.model.secret import hide_secrets
+from noetl.model.timestamp import now_micros
 from noetl.ports.store import ExecutionUnknown, Store, StoreError, StoreFull
 from noetl.settings import Configuration
 from noetl.stores import store_file_of

@@ -97,3 +97,30 @@ SELECT rowid FROM blob WHERE name = ?;
 
 -- name: blobs
 SELECT name FROM blob WHERE name >= ? AND name < ? ORDER BY name;
+
+-- name: catalog_entry
+SELECT path, version, hash, label, dialect, source, canonical, created_at, created_by FROM catalog
+WHERE path = ?1 AND (version = ?2 OR ?2 = 0) ORDER BY version DESC LIMIT 1;
+
+-- name: catalog_entries
+-- One for each path. Texts are compared as bytes, so a prefix is a range.
+SELECT path, max(version), hash, label, dialect, source, canonical, created_at, created_by FROM catalog
+WHERE path > ?1 AND path >= ?2 AND path < ?2 || char(0x10FFFF) GROUP BY path ORDER BY path LIMIT ?3;
+
+-- name: catalog_versions
+SELECT path, version, hash, label, dialect, source, canonical, created_at, created_by FROM catalog
+WHERE path = ? ORDER BY version DESC;
+
+-- name: running_versions
+SELECT id FROM execution WHERE path = ?1 AND ended_at = 0
+AND playbook IN (SELECT hash FROM catalog WHERE path = ?1 AND (version = ?2 OR ?2 = 0)) ORDER BY x DESC LIMIT 100;
+
+-- name: api_token
+SELECT name, hash, role, created_at, created_by, expires_at, revoked_at FROM api_token WHERE hash = ?;
+
+-- name: api_tokens
+SELECT name, hash, role, max(created_at), created_by, expires_at, revoked_at FROM api_token GROUP BY name ORDER BY name;
+
+-- name: audit
+SELECT at, by, role, action, target, address, status, id FROM audit
+WHERE id < ?1 OR ?1 = 0 ORDER BY id DESC LIMIT ?2;

@@ -2,7 +2,8 @@
 --
 -- `event` is the truth: the rows of all executions in the order of their commits. An execution has a
 -- short local number `x`, so that a row costs few bytes; `execution` says which id has which number.
--- Truth are also `start`, `playbook`, `inbox`, `credential` and `blob`. Everything else in `execution`, and `timer` and
+-- Truth are also `start`, `playbook`, `inbox`, `credential`, `blob`, `catalog`, `api_token` and `audit`. Everything else in
+-- `execution`, and `timer` and
 -- `outbox`, follows from the rows and can be rebuilt; a `snapshot` only saves folding.
 --
 -- An append writes nothing but its events, unless it changes a fact: the fewer pages a commit touches, the
@@ -111,4 +112,46 @@ CREATE TABLE credential (
 CREATE TABLE blob (
   name TEXT NOT NULL UNIQUE,
   data BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE catalog (
+  path TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  hash TEXT NOT NULL,                  -- of the canonical document
+  label TEXT NOT NULL,                 -- its metadata.version
+  dialect TEXT NOT NULL,
+  source TEXT NOT NULL,
+  canonical TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  created_by TEXT NOT NULL,
+  PRIMARY KEY (path, version)
+) STRICT;
+
+-- The last number that each path has given: one that was deleted does not come again.
+CREATE TABLE catalog_number (
+  path TEXT PRIMARY KEY,
+  version INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE api_token (
+  hash TEXT PRIMARY KEY,
+  name TEXT NOT NULL,
+  role TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  created_by TEXT NOT NULL,
+  expires_at INTEGER NOT NULL,
+  revoked_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX api_token_name ON api_token (name);
+
+CREATE TABLE audit (
+  id INTEGER PRIMARY KEY,
+  at INTEGER NOT NULL,
+  by TEXT NOT NULL,
+  role TEXT NOT NULL,
+  action TEXT NOT NULL,
+  target TEXT NOT NULL,
+  address TEXT NOT NULL,
+  status INTEGER NOT NULL
 ) STRICT;

@@ -129,3 +129,28 @@ INSERT OR REPLACE INTO blob (name, data) VALUES (?, zeroblob(?));
 
 -- name: delete_blobs
 DELETE FROM blob WHERE name IN (SELECT value FROM json_each(?));
+
+-- name: next_catalog_number
+INSERT INTO catalog_number (path, version) VALUES (?, 1)
+ON CONFLICT (path) DO UPDATE SET version = version + 1 RETURNING version;
+
+-- name: put_catalog_entry
+INSERT INTO catalog (path, version, hash, label, dialect, source, canonical, created_at, created_by)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: delete_catalog_entries
+DELETE FROM catalog WHERE path = ?1 AND (version = ?2 OR ?2 = 0);
+
+-- name: put_api_token
+INSERT INTO api_token (name, hash, role, created_at, created_by, expires_at, revoked_at)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7
+WHERE NOT EXISTS (
+  SELECT 1 FROM api_token WHERE name = ?1 AND revoked_at = 0 AND (expires_at = 0 OR expires_at > ?4)
+)
+RETURNING name;
+
+-- name: revoke_api_token
+UPDATE api_token SET revoked_at = ?2 WHERE name = ?1 AND revoked_at = 0 RETURNING name;
+
+-- name: put_audit
+INSERT INTO audit (at, by, role, action, target, address, status) VALUES (?, ?, ?, ?, ?, ?, ?);

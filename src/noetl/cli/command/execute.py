@@ -1,0 +1,91 @@
+"""`noetl execute`."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from noetl.cli import console, options
+
+if TYPE_CHECKING:
+    from noetl.client.http_client import AsyncClient
+    from noetl.ports.http_api import ExecutionDetail, StartedExecution
+
+
+@click.command()
+@click.argument("name", type=options.TextArgument(), metavar="PATH[@VERSION]")
+@options.sets
+@click.option("--payload", metavar="JSON|@FILE", help="The workload: a JSON mapping, @FILE, or @- for stdin.")
+@click.option("--ctx", metavar="JSON|@FILE", help="The first ctx: a JSON mapping, @FILE, or @- for stdin.")
+@click.option(
+    "--label", "labels", multiple=True, metavar="KEY=VALUE", help="Label the execution. May be repeated."
+)
+@click.option(
+    "--idempotency-key",
+    type=options.TextArgument(),
+    metavar="KEY",
+    help="Start it once: a second request with this key gives the first one's execution.",
+)
+@click.option("--timeout", metavar="SECONDS", help="How long the execution may take: 90, 5m, 1h30m.")
+@click.option("--wait", is_flag=True, help="Wait for its end, and print the result.")
+@options.server_options
+def execute(
+    *,
+    name: str,
+    sets: tuple[str, ...],
+    payload: str | None,
+    ctx: str | None,
+    labels: tuple[str, ...],
+    idempotency_key: str | None,
+    timeout: str | None,
+    wait: bool,
+    **flags: str | None,
+) -> int:
+    """Run a registered playbook on a server.
+
+    PATH is its `metadata.path`, VERSION a number of the catalog. With --wait it exits with 1 if the execution
+    failed or was cancelled; Ctrl-C ends the waiting, not the execution.
+    """
+    from noetl.cli import arguments
+    from noetl.cli.command.catalog import split_playbook_name
+    from noetl.cli.remote_executions import print_ended
+    from noetl.cli.server_access import ask_server
+    from noetl.ports.http_api import StartExecution
+
+    configuration = options.read_configuration(**flags)
+    path, version = split_playbook_name(name)
+    values, first_ctx = (
+        {} if text is None else arguments.parse_mapping(arguments.read_argument(text, option), option)
+        for option, text in (("--payload", payload), ("--ctx", ctx))
+    )
+    request = StartExecution(
+        path=path,
+        version=version or None,
+        workload=arguments.apply_sets(values, sets),
+        ctx=first_ctx,
+        labels=arguments.parse_labels(labels),
+        idempotency_key=idempotency_key or "",
+        timeout=None if timeout is None else arguments.parse_seconds(timeout, "--timeout"),
+    )
+    started: StartedExecution = ask_server(configuration, lambda client: client.start(request))
+    if not wait:
+        _print_started(started, as_json=configuration.settings.output == "json")
+        return 0
+
+    async def wait_for_end(client: "AsyncClient") -> "ExecutionDetail":
+        return await client.wait(started.execution_id)
+
+    try:
+        console.say(f"{started.execution_id} {started.status}; waiting for its end")
+        detail = ask_server(configuration, wait_for_end)
+    except KeyboardInterrupt:
+        console.say(f"no longer waiting; {started.execution_id} goes on")
+        return 1
+    return print_ended(detail, as_json=configuration.settings.output == "json")
+
+
+def _print_started(started: "StartedExecution", *, as_json: bool) -> None:
+    if as_json:
+        console.write_json({"execution_id": started.execution_id, "status": started.status})
+    else:
+        console.write_text(f"{started.execution_id}\n")
+        console.say(f"{started.status}; how it is: noetl executions show {started.execution_id}")

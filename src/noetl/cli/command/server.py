@@ -1,0 +1,219 @@
+"""`noetl server`."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from noetl.cli import console, options
+from noetl.cli.command_failure import CommandFailure
+
+if TYPE_CHECKING:
+    from noetl.daemon import ServerOptions
+    from noetl.settings import Configuration
+    from noetl.stores.home_folder import Home
+    from noetl.stores.server_record import ServerRecord
+
+PORT = 8642
+home_option = click.option(
+    "--home",
+    type=options.FileName(),
+    metavar="DIR",
+    help="The folder of the server: its store, results, keys.  [default: ~/.noetl]",
+)
+
+
+@click.group()
+def server() -> None:
+    """Start and stop a server: playbooks by path, executions, HTTP."""
+
+
+@server.command("start")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=PORT,
+    show_default=True,
+    help="Where to listen; 0 is any that is free.",
+)
+@click.option("--detach", is_flag=True, help="Go on in the background when it is ready.")
+@click.option("--embedded-worker", is_flag=True, help="Run tasks in this process, too.")
+@click.option("--allow-local", is_flag=True, help="Accept playbooks with `executor.kind: local`.")
+@click.option("--tls-cert", type=options.FileName(), metavar="FILE", help="Its certificate and chain, PEM.")
+@click.option("--tls-key", type=options.FileName(), metavar="FILE", help="The key of the certificate, PEM.")
+@home_option
+@options.slots
+@options.tools
+@options.allow_kind
+@options.output
+def start(
+    *,
+    host: str,
+    port: int,
+    detach: bool,
+    embedded_worker: bool,
+    allow_local: bool,
+    tls_cert: str | None,
+    tls_key: str | None,
+    home: str | None,
+    slots: int | None,
+    allow_kinds: tuple[str, ...],
+    output: str | None,
+) -> None:
+    """Start a server, and serve until SIGTERM or Ctrl-C.
+
+    It then lets the tasks that run end, for half a minute; a second Ctrl-C does not. On loopback it makes a
+    token that commands on this machine find by themselves.
+    """
+    from noetl.settings import read_settings
+
+    if (tls_cert is None) != (tls_key is None):
+        raise click.UsageError("--tls-cert and --tls-key belong together")
+    flags = {"home": home, "slots": slots, "allow_kinds": allow_kinds, "output": output}
+    configuration = read_settings(flags)
+    require_extra()
+    from noetl.daemon import ServerOptions
+    from noetl.home import server_home_of
+    from noetl.server.http.http_server import TlsFiles
+
+    tls = TlsFiles(Path(tls_cert), Path(tls_key)) if tls_cert and tls_key else None
+    settings = ServerOptions(
+        host=host,
+        port=port,
+        embedded_worker=embedded_worker,
+        allow_local=allow_local,
+        tls=tls,
+        directory=configuration.directory,
+    )
+    serve(configuration, server_home_of(configuration), settings, detach=detach)
+
+
+@server.command("stop")
+@home_option
+@options.output
+def stop(home: str | None, output: str | None) -> None:
+    """Stop the server of a home, and wait until it has ended."""
+    from noetl.stores.server_record import read_server_record, wait_for_server_end
+
+    configuration, server_home = _server_home(home, output)
+    record = read_server_record(server_home)
+    if record is None:
+        raise CommandFailure("server-unreachable", f"no server runs in {server_home.folder}", exit_code=3)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(record.pid, signal.SIGTERM)
+    wait_for_server_end(server_home)
+    if configuration.settings.output == "json":
+        console.write_json({"url": record.url, "pid": record.pid, "stopped": True})
+    else:
+        console.write_text(f"{record.url}: stopped\n")
+
+
+@server.command("status")
+@home_option
+@options.output
+def status(home: str | None, output: str | None) -> int:
+    """Say whether a server runs in a home. Exits with 3 if none does."""
+    from noetl.stores.server_record import read_server_record
+
+    configuration, server_home = _server_home(home, output)
+    record = read_server_record(server_home)
+    if configuration.settings.output == "json":
+        fields = {"url": record.url, "pid": record.pid} if record else {"url": None, "pid": None}
+        console.write_json({"running": record is not None, **fields, "home": str(server_home.folder)})
+    elif record is not None:
+        console.write_text(f"{record.url}: running, process {record.pid}\n")
+    else:
+        console.write_text(f"no server runs in {console.visible(str(server_home.folder))}\n")
+    return 0 if record is not None else 3
+
+
+def serve(
+    configuration: "Configuration", home: "Home", settings: "ServerOptions", *, detach: bool = False
+) -> None:
+    """Serves until it is told to end; detached, returns when the server is ready. Raises CommandFailure."""
+    ready: int | None = None
+    if detach:
+        home.make()
+        if isinstance(forked := _detach(home), bytes):
+            console.write_bytes(forked)
+            return
+        ready = forked
+    from noetl.api import dedicate_process
+    from noetl.daemon import run_server
+    from noetl.server.http.http_server import ListenFailed
+    from noetl.stores.server_record import ServerRunning
+
+    def announce(record: "ServerRecord") -> None:
+        text = _record_text(configuration, home, record)
+        if ready is None:
+            console.write_bytes(text)
+        else:
+            os.write(ready, text)
+            os.close(ready)
+
+    dedicate_process()
+    try:
+        asyncio.run(run_server(configuration, home, settings, announce))
+    except ListenFailed as error:
+        raise CommandFailure("listen", str(error), hint=error.hint) from None
+    except ServerRunning as error:
+        hint = "`noetl server status` says where; --home names another folder"
+        raise CommandFailure("server-running", str(error), hint=hint) from None
+
+
+def require_extra() -> None:
+    """Raises CommandFailure if what a server needs is not installed."""
+    try:
+        import starlette  # noqa: F401 - whether it is there
+        import uvicorn  # noqa: F401 - likewise
+    except ImportError as error:
+        hint = "install noetl[server]"
+        raise CommandFailure(
+            "not-installed", f"a server needs {error.name}", hint=hint, exit_code=3
+        ) from None
+
+
+def _server_home(home: str | None, output: str | None) -> "tuple[Configuration, Home]":
+    from noetl.home import server_home_of
+    from noetl.settings import read_settings
+
+    configuration = read_settings({"home": home, "output": output})
+    return configuration, server_home_of(configuration)
+
+
+def _record_text(configuration: "Configuration", home: "Home", record: "ServerRecord") -> bytes:
+    if configuration.settings.output == "json":
+        document: dict[str, Any] = msgspec.to_builtins(record)
+        return console.json_bytes({**document, "home": str(home.folder)})
+    return f"listening on {record.url}\n".encode()
+
+
+def _detach(home: "Home") -> int | bytes:
+    """Goes on in a child, which gets the end of a pipe to say there what is printed when it is ready.
+
+    The parent gets that. The child has nothing of the terminal: its messages go to the log of the home.
+    """
+    from noetl.stores.private_files import open_private_file
+
+    reading, writing = os.pipe()
+    if os.fork():
+        os.close(writing)
+        with open(reading, "rb") as pipe:
+            if announced := pipe.read():
+                return announced
+        hint = f"{home.server_log} says why"
+        raise CommandFailure("server", "the server did not start", hint=hint, exit_code=3)
+    os.close(reading)
+    os.setsid()
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    log = open_private_file(home.server_log, os.O_WRONLY | os.O_APPEND)
+    # Whoever waits for the end of our output would else wait for the server.
+    for number, target in ((0, nowhere), (1, log), (2, log)):
+        os.dup2(target, number)
+    return writing

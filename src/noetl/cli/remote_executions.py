@@ -1,0 +1,232 @@
+"""`noetl executions` for a server: what each verb asks it, and how the answer is printed."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from noetl.cli import console
+from noetl.cli.command_failure import CommandFailure
+from noetl.cli.file_access import write_file
+from noetl.cli.format import duration_text, local_time, yaml_lines
+from noetl.cli.server_access import ask_server, find_remote_execution
+from noetl.client.http_client import AsyncClient
+from noetl.model.reference import MARKER
+from noetl.model.timestamp import parse_iso
+from noetl.ports.http_api import ExecutionDetail, ExecutionItems, OperationAnswer
+from noetl.settings import Configuration
+
+if TYPE_CHECKING:
+    from noetl.engine.catalog.playbook_record import PlaybookSource
+
+_ENDED = ("completed", "failed", "cancelled")
+
+
+def _wants_json(configuration: Configuration) -> bool:
+    return configuration.settings.output == "json"
+
+
+def list_remote(configuration: Configuration, **query: Any) -> None:
+    """A page of executions."""
+    page: ExecutionItems = ask_server(configuration, lambda client: client.list(**query))
+    if _wants_json(configuration):
+        document = msgspec.to_builtins(page)
+        console.write_json({"executions": document["executions"], "next": page.next_cursor})
+        return
+    if not page.executions:
+        console.say("no executions")
+    rows = [
+        (
+            item.execution_id,
+            item.status,
+            local_time(parse_iso(item.started_at)),
+            duration_text(item.duration_ms * 1_000),
+            console.visible(item.path),
+            console.visible(" ".join(f"{key}={value}" for key, value in item.labels.items())),
+        )
+        for item in page.executions
+    ]
+    head = ("EXECUTION", "STATUS", "STARTED", "DURATION", "PATH", "LABELS")
+    console.write_text(console.table_text(head, rows))
+    if page.next_cursor:
+        console.say(f"there are more: --cursor {page.next_cursor}")
+
+
+def show_remote(configuration: Configuration, name: str) -> None:
+    async def work(client: AsyncClient) -> ExecutionDetail:
+        return await client.show(await find_remote_execution(client, name))
+
+    _print_document(configuration, msgspec.to_builtins(ask_server(configuration, work)))
+
+
+def replay_remote(configuration: Configuration, name: str, at: int | None) -> None:
+    async def work(client: AsyncClient) -> dict[str, Any]:
+        return await client.state(await find_remote_execution(client, name), at=at or 0)
+
+    _print_document(configuration, ask_server(configuration, work))
+
+
+def events_remote(configuration: Configuration, name: str, *, after: int, follow: bool) -> None:
+    """Envelopes: one document, or with `follow` one for each event, as they come."""
+    as_json = _wants_json(configuration)
+
+    async def work(client: AsyncClient) -> list[dict[str, Any]]:
+        execution_id = await find_remote_execution(client, name)
+        events: list[dict[str, Any]] = []
+        if follow:
+            async for envelope in client.stream(execution_id, after=after):
+                if not _print_event(envelope, as_json=as_json):
+                    break
+            return events
+        position = after
+        while True:
+            page = await client.events(execution_id, after=position)
+            events += page.events
+            if page.next_cursor is None:
+                return events
+            position = int(page.next_cursor)
+
+    events = ask_server(configuration, work)
+    if follow:
+        return
+    if as_json:
+        console.write_json({"events": events})
+        return
+    for envelope in events:
+        if not _print_event(envelope, as_json=False):
+            return
+    if not events:
+        console.say("no such events")
+
+
+def _print_event(envelope: dict[str, Any], *, as_json: bool) -> bool:
+    """False if nobody reads any more."""
+    if as_json:
+        return console.write_json_lines([envelope])
+    time = local_time(parse_iso(envelope["timestamp"]))
+    line = f"{envelope['seq']:>6}  {time}  {envelope['name']}  {envelope['entity_id']}  {envelope['status']}"
+    return console.write_text(f"{console.visible(line)}\n")
+
+
+def logs_remote(
+    configuration: Configuration, name: str, *, step: str | None, task: str | None, follow: bool
+) -> None:
+    as_json = _wants_json(configuration)
+    chosen = {"step": step or "", "task": task or ""}
+
+    async def work(client: AsyncClient) -> list[dict[str, Any]]:
+        execution_id = await find_remote_execution(client, name)
+        if not follow:
+            return (await client.logs(execution_id, **chosen)).lines
+        async for line in client.follow_logs(execution_id, **chosen):
+            if not _print_log_line(line, as_json=as_json):
+                break
+        return []
+
+    lines = ask_server(configuration, work)
+    if follow:
+        return
+    if as_json:
+        console.write_json({"lines": lines})
+    for line in [] if as_json else lines:
+        _print_log_line(line, as_json=False)
+    if not lines and not as_json:
+        console.say("nothing was written")
+
+
+def _print_log_line(line: dict[str, Any], *, as_json: bool) -> bool:
+    if as_json:
+        return console.write_json_lines([line])
+    origin = "/".join(part for part in (line.get("step", ""), line.get("task", "")) if part)
+    text = f"{local_time(parse_iso(line['ts']))}  {origin}  {line.get('text', '')}"
+    return console.write_text(f"{console.visible(text)}\n")
+
+
+def watch_remote(configuration: Configuration, name: str) -> int:
+    """Waits for the end of an execution, and prints it; 1 unless it completed."""
+
+    async def work(client: AsyncClient) -> ExecutionDetail:
+        return await client.wait(await find_remote_execution(client, name))
+
+    return print_ended(ask_server(configuration, work), as_json=_wants_json(configuration))
+
+
+def print_ended(detail: ExecutionDetail, *, as_json: bool) -> int:
+    """How it ended; 1 unless it completed."""
+    document: dict[str, Any] = msgspec.to_builtins(detail)
+    if as_json:
+        console.write_json(document)
+    else:
+        took = duration_text(detail.duration_ms * 1_000)
+        console.say(f"{detail.status} after {took}: {console.visible(detail.playbook)} {detail.execution_id}")
+        if detail.error is not None:
+            console.say(console.visible(f"  {detail.error.get('kind')}: {detail.error.get('message')}"))
+        if detail.result is not None:
+            console.write_text("".join(f"{line}\n" for line in yaml_lines(detail.result)))
+    return 0 if detail.status == "completed" else 1
+
+
+def result_remote(configuration: Configuration, name: str, step: str | None, out: str | None) -> None:
+    """The result of an execution; a stored one is fetched."""
+    if step is not None:
+        hint = "`noetl executions events` has the results of steps"
+        raise CommandFailure(
+            "argument", "a server gives the result of an execution, not of a step", hint=hint
+        )
+
+    async def work(client: AsyncClient) -> tuple[ExecutionDetail, bytes | None]:
+        detail = await client.show(await find_remote_execution(client, name))
+        stored = isinstance(detail.result, dict) and detail.result.get(MARKER) == "ref"
+        return detail, await client.result(detail.result) if stored else None
+
+    detail, stored = ask_server(configuration, work)
+    if detail.status not in _ENDED:
+        message = f"{detail.execution_id} has no result yet: it is {detail.status}"
+        raise CommandFailure("no-result", message, hint="wait: `noetl executions watch`")
+    result, data = detail.result, stored
+    if data is None:
+        data = result.encode() if isinstance(result, str) else console.json_bytes(result)
+    if out is not None:
+        write_file(out, data)
+    if _wants_json(configuration):
+        if stored is not None and out is None:
+            result = msgspec.json.decode(stored)
+        document = {"result": result} if out is None else {"file": out, "bytes": len(data)}
+        console.write_json({"execution_id": detail.execution_id, "step": None, **document})
+    elif out is None:
+        console.write_bytes(data if data.endswith(b"\n") else data + b"\n")
+    else:
+        console.say(f"wrote {console.visible(out)}")
+
+
+def operate_remote(
+    configuration: Configuration,
+    name: str,
+    done_text: str,
+    work: Callable[[AsyncClient, str], Awaitable[OperationAnswer]],
+) -> int:
+    """Does something to an execution, and says what has become of it."""
+
+    async def operate(client: AsyncClient) -> OperationAnswer:
+        return await work(client, await find_remote_execution(client, name))
+
+    answer = ask_server(configuration, operate)
+    if _wants_json(configuration):
+        console.write_json({**msgspec.to_builtins(answer), "warnings": []})
+    elif answer.recorded:
+        console.say(f"{answer.execution_id}: {done_text}; it is {answer.status}")
+    else:
+        console.say(f"{answer.execution_id}: sent to its owner, which has not read it yet")
+    return 0
+
+
+def document_fields(source: "PlaybookSource | None") -> dict[str, Any]:
+    """The document that a request goes on with, if there is one."""
+    return {} if source is None else {"playbook": source.text, "dialect": source.dialect}
+
+
+def _print_document(configuration: Configuration, document: dict[str, Any]) -> None:
+    if _wants_json(configuration):
+        console.write_json(document)
+    else:
+        console.write_text("".join(f"{line}\n" for line in yaml_lines(document)))

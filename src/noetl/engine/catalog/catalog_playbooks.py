@@ -1,0 +1,73 @@
+"""The playbooks of a server: those that tasks name by path come from its catalog."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from noetl.engine.catalog.playbook_record import PlaybookSource
+from noetl.engine.catalog.playbooks import PlaybookDocument, PlaybookMissing, Playbooks
+from noetl.engine.catalog.preflight import named_children
+from noetl.ports.catalog import CatalogEntry
+from noetl.ports.store import Store
+
+LATEST_VERSION = 0
+
+
+def entry_source(entry: CatalogEntry, directory: str) -> PlaybookSource:
+    """A registered document. Its relative paths start in the directory."""
+    name = f"{entry.path}@{entry.version}"
+    # As a file of that directory: who asks for its folder gets the directory, whatever the path looks like.
+    file = str(Path(directory) / f"{name.replace('/', ':')}.yaml")
+    return PlaybookSource(entry.source, name, file, entry.dialect or None)
+
+
+class CatalogPlaybooks(Playbooks):
+    """Looks for playbooks in the catalog of a store, and nowhere else."""
+
+    def __init__(self, store: Store, directory: Path, allow_kinds: Iterable[str] = ()) -> None:
+        super().__init__((), allow_kinds)
+        self._store = store
+        self.directory = str(directory)
+        self._fetched: dict[tuple[str, int], CatalogEntry | None] = {}
+
+    @property
+    def must_fetch(self) -> bool:
+        return True
+
+    async def fetch(self, path: str, version: object) -> None:
+        if (number := _version_number(version)) is not None:
+            await self._fetch(path, number)
+
+    async def _fetch(self, path: str, number: int) -> CatalogEntry | None:
+        entry = self._fetched[path, number] = await self._store.catalog_entry(path, number)
+        return entry
+
+    async def fetch_children(self, document: PlaybookDocument) -> None:
+        """What its tasks, and theirs, name by a constant path. Raises StoreError."""
+        seen: set[tuple[str, int]] = set()
+        todo = [document]
+        while todo:
+            for _, path, version in named_children(todo.pop().playbook):
+                key = path, _version_number(version) or LATEST_VERSION
+                if key in seen:
+                    continue
+                seen.add(key)
+                if (entry := await self._fetch(*key)) is not None:
+                    todo.append(self.read(entry_source(entry, self.directory)))
+
+    def find(self, path: str, version: object, folder: Path) -> PlaybookDocument:  # noqa: ARG002 - not in folders
+        number = _version_number(version)
+        entry = self._fetched.get((path, number)) if number is not None else None
+        if entry is None:
+            wanted = f"`{path}`" + (f" of version {version}" if version is not None else "")
+            raise PlaybookMissing(
+                f"the catalog has no playbook {wanted}", "`noetl catalog register` adds one"
+            )
+        return self.read(entry_source(entry, self.directory))
+
+
+def _version_number(version: object) -> int | None:
+    """The number of a version as tasks name it; None if it cannot be one."""
+    if version is None:
+        return LATEST_VERSION
+    text = str(version)
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 and int(text) else None

@@ -1,0 +1,127 @@
+"""The web application: all endpoints, and the routes that others add."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from noetl.ports.http_api import HealthAnswer
+from noetl.server.http.access import Authentication
+from noetl.server.http.admin_endpoints import ADMIN_ENDPOINTS
+from noetl.server.http.catalog_endpoints import CATALOG_ENDPOINTS
+from noetl.server.http.endpoint import JSON, Answer, ApiCall, Endpoint
+from noetl.server.http.execution_endpoints import EXECUTION_ENDPOINTS
+from noetl.server.http.execution_start import START_ENDPOINT
+from noetl.server.http.history_endpoints import HISTORY_ENDPOINTS
+from noetl.server.http.openapi import openapi_document
+from noetl.server.http.problems import ApiProblem, problem_of, problem_response
+from noetl.server.http.resources import ServerResources
+
+
+async def _is_alive(_call: ApiCall) -> Answer:
+    return Answer(HealthAnswer())
+
+
+async def _is_ready(call: ApiCall) -> Answer:
+    """The store answers, which it does only if it is of the current schema. Raises StoreError."""
+    await call.resources.store.feed(limit=1)
+    if call.resources.bell.closed:
+        raise ApiProblem("overloaded", "the server is about to end")
+    return Answer(HealthAnswer())
+
+
+HEALTH_ENDPOINTS = (
+    Endpoint(
+        name="is_alive",
+        method="GET",
+        path="/healthz",
+        role=None,
+        summary="Whether the process is there.",
+        handler=_is_alive,
+        answers=(HealthAnswer,),
+    ),
+    Endpoint(
+        name="is_ready",
+        method="GET",
+        path="/readyz",
+        role=None,
+        summary="Whether it can serve: its store answers, and it is not about to end.",
+        handler=_is_ready,
+        answers=(HealthAnswer,),
+        codes=("store_unavailable", "overloaded"),
+    ),
+)
+ENDPOINTS = (
+    *CATALOG_ENDPOINTS,
+    START_ENDPOINT,
+    *EXECUTION_ENDPOINTS,
+    *HISTORY_ENDPOINTS,
+    *ADMIN_ENDPOINTS,
+    *HEALTH_ENDPOINTS,
+)
+"""In the order of the documentation; of two that match a path, the first is taken."""
+
+
+def create_application(resources: ServerResources, routes: Sequence[BaseRoute] = ()) -> Starlette:
+    """Everything below `/api` needs a token, the further `routes` too, unless it is made public there."""
+    document = msgspec.json.encode(openapi_document(ENDPOINTS))
+
+    async def read_openapi(_request: Request) -> Response:
+        return Response(document, media_type=JSON)
+
+    return Starlette(
+        routes=[
+            *routes,
+            Route("/api/openapi.json", read_openapi),
+            *_routes(resources),
+        ],
+        middleware=[Middleware(Authentication, store=resources.store)],
+        exception_handlers={HTTPException: _on_http_exception, Exception: _on_error},
+    )
+
+
+def _routes(resources: ServerResources) -> list[BaseRoute]:
+    """One route for each path: a method that it does not know is 405, and not another path's."""
+    by_path: dict[str, dict[str, Endpoint]] = {}
+    for endpoint in ENDPOINTS:
+        by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
+    return [
+        Route(path, _dispatch(methods, resources), methods=list(methods)) for path, methods in by_path.items()
+    ]
+
+
+def _dispatch(
+    methods: dict[str, Endpoint], resources: ServerResources
+) -> Callable[[Request], Awaitable[Response]]:
+    async def respond(request: Request) -> Response:
+        method = "GET" if request.method == "HEAD" else request.method
+        return await methods[method].respond(request, resources)
+
+    return respond
+
+
+async def _on_http_exception(_request: Request, error: Exception) -> Response:
+    """What no endpoint has answered: there is no such path, or it does not take the method."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - it is registered for that
+    if error.status_code == 405:
+        detail = "the path does not take this method"
+        problem = ApiProblem("method_not_allowed", detail, headers=error.headers)
+    elif error.status_code == 404:
+        problem = ApiProblem("not_found", "there is nothing by this path")
+    else:
+        problem = ApiProblem("invalid_request", error.detail, status=error.status_code)
+    return problem_response(problem)
+
+
+async def _on_error(_request: Request, error: Exception) -> Response:
+    """A bug of ours: the log has the traceback, who asked gets no details."""
+    problem: Any = problem_of(error)
+    return problem_response(
+        problem or ApiProblem("store_unavailable", "the server failed; its log says more", status=500)
+    )

@@ -1,0 +1,176 @@
+"""An endpoint: what it is called, who may use it, what comes in and what goes out.
+
+One table of them makes the routes, the OpenAPI document, the page about it and the test of rights.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias, TypeVar, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Struct
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from noetl.model.normalisation import MAX_DEPTH
+from noetl.model.timestamp import now_micros
+from noetl.ports.catalog import AuditEntry
+from noetl.ports.http_api import ProblemCode, Role
+from noetl.server.http.access import Caller, caller_of, require_role
+from noetl.server.http.problems import ApiProblem, problem_of, problem_response, wrong_type
+from noetl.server.http.resources import ServerResources
+
+T = TypeVar("T")
+
+SMALL_BODY = 1 << 20
+DOCUMENT_BODY = 16 << 20
+LARGE_BODY = 64 << 20
+JSON = "application/json"
+EVENT_STREAM = "text/event-stream"
+
+
+class NoQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    """An endpoint that takes no parameters."""
+
+
+class Answer(NamedTuple):
+    value: Any
+    status: int = 200
+    headers: Mapping[str, str] | None = None
+
+
+class ApiCall:
+    """One request to an endpoint, checked: query and body are of the types that the endpoint names."""
+
+    def __init__(
+        self, request: Request, resources: ServerResources, caller: Caller, query: Any, body: Any
+    ) -> None:
+        self.request = request
+        self.resources = resources
+        self.caller = caller
+        self.query = query
+        self.body = body
+
+    def part(self, name: str) -> str:
+        """A part of the path."""
+        return str(self.request.path_params[name])
+
+    def require(self, role: Role) -> None:
+        """Raises ApiProblem `forbidden`."""
+        require_role(self.request.scope, role)
+
+
+Handler: TypeAlias = Callable[[ApiCall], Awaitable[Answer | Response]]
+
+
+class Endpoint(Struct, frozen=True, kw_only=True):
+    """`path` has its parts in braces, `{name:path}` for one with slashes. `also` are other good statuses.
+
+    `answers` are the types that a good answer in JSON may have.
+    """
+
+    name: str
+    method: str
+    path: str
+    role: Role | None
+    summary: str
+    handler: Handler
+    answers: tuple[Any, ...] = ()
+    status: int = 200
+    also: tuple[int, ...] = ()
+    answer_type: str = JSON
+    query: type[Struct] = NoQuery
+    body: Any = None
+    body_types: tuple[str, ...] = (JSON,)
+    largest: int = SMALL_BODY
+    codes: tuple[ProblemCode, ...] = ()
+
+    @property
+    def audited(self) -> bool:
+        return self.method not in ("GET", "HEAD") and self.name != "validate"
+
+    async def respond(self, request: Request, resources: ServerResources) -> Response:
+        """The answer to a request: errors are answers, too, and every write stands in the audit."""
+        caller = Caller("", "viewer")
+        try:
+            if self.role is not None:
+                caller = caller_of(request.scope)
+                require_role(request.scope, self.role)
+            query = self._read_query(request)
+            body = await self._read_body(request) if self.body is not None else None
+            answer = await self.handler(ApiCall(request, resources, caller, query, body))
+            response = answer if isinstance(answer, Response) else _json_response(answer)
+        except ClientDisconnect:
+            return Response(status_code=499)  # nobody reads it
+        except Exception as error:
+            problem = problem_of(error)
+            if problem is None:
+                raise
+            response = problem_response(problem)
+        if self.audited:
+            await self._audit(request, resources, caller, response.status_code)
+        return response
+
+    async def _audit(self, request: Request, resources: ServerResources, caller: Caller, status: int) -> None:
+        address = request.client.host if request.client else ""
+        target = request.url.path.removeprefix("/api/")
+        entry = AuditEntry(now_micros(), caller.name, caller.role, self.name, target, address, status)
+        await resources.audit_log.write(entry)
+
+    def _read_query(self, request: Request) -> Struct:
+        fields = get_type_hints(self.query)
+        values: dict[str, Any] = {}
+        for name, text in request.query_params.multi_items():
+            if name in values and get_origin(fields.get(name)) is not tuple:
+                detail = f"the parameter `{name}` is given twice"
+                raise ApiProblem("invalid_request", detail, pointer=f"/{name}")
+            is_list = get_origin(fields.get(name)) is tuple
+            values[name] = [*values.get(name, ()), text] if is_list else text
+        try:
+            return msgspec.convert(values, self.query, strict=False)
+        except msgspec.ValidationError as error:
+            raise wrong_type(error) from None
+
+    async def _read_body(self, request: Request) -> Any:
+        media_type = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+        if media_type not in self.body_types:
+            detail = f"a body of the type `{media_type}` is not taken here"
+            raise ApiProblem(
+                "invalid_request", detail, status=415, hint=f"send {' or '.join(self.body_types)}"
+            )
+        data = await read_limited(request, self.largest)
+        if self.body is bytes:
+            return data
+        return decode_json_body(data or b"{}", self.body)
+
+
+async def read_limited(request: Request, largest: int) -> bytes:
+    """The body, read no further than it may be long. Raises ApiProblem `too_large`."""
+    too_large = ApiProblem("too_large", f"the body is larger than {largest >> 20} MiB")
+    length = request.headers.get("content-length", "")
+    if length.isdigit() and int(length) > largest:
+        raise too_large
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > largest:
+            raise too_large
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def decode_json_body(data: bytes, body: type[T]) -> T:
+    """The body as its type. Raises ApiProblem: 400 if it is no JSON, else 422 with a pointer."""
+    try:
+        value = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        reason = f"it has more than {MAX_DEPTH} levels" if isinstance(error, RecursionError) else error
+        raise ApiProblem("invalid_request", f"the body is not JSON: {reason}", status=400) from None
+    try:
+        return msgspec.convert(value, body)
+    except msgspec.ValidationError as error:
+        raise wrong_type(error) from None
+
+
+def _json_response(answer: Answer) -> Response:
+    return Response(msgspec.json.encode(answer.value), answer.status, answer.headers, JSON)

@@ -1,0 +1,286 @@
+"""What happened in an execution: its events, live too, what its tasks wrote, and its large results."""
+
+import asyncio
+import base64
+import re
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+from starlette.responses import Response, StreamingResponse
+
+from noetl.engine.history.family_log import FamilyLine, FamilyLog
+from noetl.engine.history.lookup import decode_rows, request_event_of
+from noetl.events.event import Event, envelope
+from noetl.ports.http_api import EventPage, LogPage, PageSize, Sequence
+from noetl.ports.store import ExecutionRecord, ExecutionUnknown
+from noetl.server.http.endpoint import EVENT_STREAM, Answer, ApiCall, Endpoint
+from noetl.server.http.event_bell import follow_execution
+from noetl.server.http.problems import ApiProblem
+
+KEEP_ALIVE = 15.0
+"""Seconds after which a silent stream says that it is there, so that nobody in between cuts it."""
+_CHUNK_BYTES = 1 << 18
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
+_OCTETS = "application/octet-stream"
+
+
+class EventsQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    """Events above `after`."""
+
+    after: Sequence = 0
+    limit: PageSize = 1_000
+
+
+class StreamQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    """Events above `after`; the header `Last-Event-ID` says it, too, and counts more."""
+
+    after: Sequence = 0
+
+
+class LogsQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    """Only what this step or task wrote. Without `follow` a stream ends with what there is."""
+
+    step: str = ""
+    task: str = ""
+    follow: bool = True
+
+
+class ResultQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    """`store` is the name of the result store that the reference names, if it names one."""
+
+    store: Annotated[str, Meta(pattern=r"^\w*$")] = ""
+
+
+async def _list_events(call: ApiCall) -> Answer:
+    """A page of the history."""
+    record, query = await _existing(call), call.query
+    rows = await call.resources.store.read(record.execution_id, after=query.after, limit=query.limit)
+    events = decode_rows(record.execution_id, rows)
+    trace_id = await _trace_id(call, record)
+    more = bool(rows) and len(rows) == query.limit and rows[-1].seq < record.version
+    page = EventPage(
+        events=[envelope(event, record.execution_id, trace_id) for event in events],
+        next_cursor=str(rows[-1].seq) if more else None,
+    )
+    return Answer(page)
+
+
+async def _stream_events(call: ApiCall) -> Response:
+    """The history and what comes, as server-sent events; the id of each is its `seq`."""
+    record = await _existing(call)
+    after = _last_event_id(call, call.query.after)
+    if record.ended_at and after >= record.version:
+        return Response(status_code=204)  # an EventSource that gets this does not come again
+    trace_id = await _trace_id(call, record)
+    resources, execution_id = call.resources, record.execution_id
+
+    async def write() -> AsyncIterator[bytes]:
+        async for page in follow_execution(resources.store, resources.bell, execution_id, after):
+            yield b"".join(_event_message(event, execution_id, trace_id) for event in page)
+
+    return _stream(write())
+
+
+async def _read_logs(call: ApiCall) -> Answer | Response:
+    """What tasks wrote: a stream, or all there is so far as JSON if that is what is accepted."""
+    record, query, resources = await _existing(call), call.query, call.resources
+    family = FamilyLog(resources.store, resources.logs, record)
+
+    def wanted(lines: list[FamilyLine]) -> list[dict[str, Any]]:
+        return [
+            {**msgspec.to_builtins(written.line), "execution_id": written.execution_id}
+            for written in lines
+            if written.line.full
+            or (query.step in ("", written.line.step) and query.task in ("", written.line.task))
+        ]
+
+    if EVENT_STREAM not in call.request.headers.get("accept", EVENT_STREAM):
+        return Answer(LogPage(lines=wanted(await family.read())))
+
+    async def write() -> AsyncIterator[bytes]:
+        over = asyncio.Event()
+        if not query.follow:
+            over.set()
+        ending = asyncio.create_task(_set_at_end(call, record.execution_id, over))
+        try:
+            async for lines in family.follow(over):
+                yield b"".join(b"data: " + msgspec.json.encode(line) + b"\n\n" for line in wanted(lines))
+        finally:
+            ending.cancel()
+
+    return _stream(write())
+
+
+async def _set_at_end(call: ApiCall, execution_id: str, over: asyncio.Event) -> None:
+    """Sets `over` when nothing more can come."""
+    async for _ in follow_execution(call.resources.store, call.resources.bell, execution_id, 0):
+        pass
+    over.set()
+
+
+async def _read_result(call: ApiCall) -> Response:
+    """The bytes of a stored value, or a range of them."""
+    execution_id, name, store = call.part("execution_id"), call.part("key"), call.query.store
+    key = f"{store}:{execution_id}/{name}" if store else f"{execution_id}/{name}"
+    if not re.fullmatch("[0-9a-f]{64}", name):
+        raise ApiProblem("not_found", f"nothing is stored as `{key}`")
+    await _existing(call)
+    stack = AsyncExitStack()
+    path = await stack.enter_async_context(call.resources.results.local(key))
+    size = path.stat().st_size
+    chosen = _chosen_range(call.request.headers.get("range", ""), size)
+    digest = base64.b64encode(bytes.fromhex(name)).decode()
+    headers = {
+        "Accept-Ranges": "bytes",
+        "ETag": f'"{name}"',
+        "Repr-Digest": f"sha-256=:{digest}:",
+        "Cache-Control": "private, immutable",
+    }
+    if chosen is None:
+        await stack.aclose()
+        headers["Content-Range"] = f"bytes */{size}"
+        raise ApiProblem("invalid_request", f"there are {size} bytes", status=416, headers=headers)
+    start, end = chosen
+    headers["Content-Length"] = str(end - start)
+    if (start, end) == (0, size):
+        headers["Content-Digest"] = f"sha-256=:{digest}:"
+        return StreamingResponse(_file_pieces(stack, path, start, end), 200, headers, _OCTETS)
+    headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
+    return StreamingResponse(_file_pieces(stack, path, start, end), 206, headers, _OCTETS)
+
+
+async def _file_pieces(stack: AsyncExitStack, path: Path, start: int, end: int) -> AsyncIterator[bytes]:
+    async with stack:
+        with path.open("rb") as file:
+            file.seek(start)
+            while start < end and (piece := file.read(min(_CHUNK_BYTES, end - start))):
+                start += len(piece)
+                yield piece
+
+
+def _chosen_range(header: str, size: int) -> tuple[int, int] | None:
+    """Where the wanted bytes begin and end, all for a header nobody understands; None if there are none."""
+    match = _RANGE.fullmatch(header.strip())
+    if match is None or not (match[1] or match[2]):
+        return 0, size
+    if not match[1]:
+        start, end = max(0, size - int(match[2])), size
+    else:
+        start, end = int(match[1]), min(size, int(match[2]) + 1 if match[2] else size)
+    return (start, end) if start < end else None
+
+
+def _event_message(event: Event, execution_id: str, trace_id: str) -> bytes:
+    document = envelope(event, execution_id, trace_id)
+    name = str(document["name"]).encode()
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, name, msgspec.json.encode(document))
+
+
+def _stream(messages: AsyncIterator[bytes]) -> StreamingResponse:
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_with_keep_alive(messages), 200, headers, EVENT_STREAM)
+
+
+async def _with_keep_alive(messages: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The messages, and a comment whenever none came for a while."""
+    yield b": ok\n\n"  # the reader knows at once that it is connected
+    following: asyncio.Task[bytes] | None = None
+    try:
+        while True:
+            following = following or asyncio.ensure_future(_next_message(messages))
+            done, _ = await asyncio.wait([following], timeout=KEEP_ALIVE)
+            if not done:
+                yield b": still here\n\n"
+                continue
+            message, following = following.result(), None
+            if not message:
+                return
+            yield message
+    finally:
+        if following is not None:
+            following.cancel()
+
+
+async def _next_message(messages: AsyncIterator[bytes]) -> bytes:
+    """Empty at the end. Messages that hold nothing are passed over."""
+    async for message in messages:
+        if message:
+            return message
+    return b""
+
+
+def _last_event_id(call: ApiCall, otherwise: int) -> int:
+    text = call.request.headers.get("last-event-id", "").strip()
+    if not text:
+        return otherwise
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise ApiProblem("invalid_request", "`Last-Event-ID` is the `seq` of an event")
+    return int(text)
+
+
+async def _existing(call: ApiCall) -> ExecutionRecord:
+    execution_id = call.part("execution_id")
+    record = await call.resources.store.execution(execution_id)
+    if record is None:
+        raise ExecutionUnknown(f"there is no execution `{execution_id}`")
+    return record
+
+
+async def _trace_id(call: ApiCall, record: ExecutionRecord) -> str:
+    rows = await call.resources.store.read(record.execution_id, limit=1)
+    return request_event_of(decode_rows(record.execution_id, rows)).trace_id
+
+
+HISTORY_ENDPOINTS = (
+    Endpoint(
+        name="list_events",
+        method="GET",
+        path="/api/executions/{execution_id}/events",
+        role="viewer",
+        summary="The events of an execution, a page at a time.",
+        handler=_list_events,
+        answers=(EventPage,),
+        query=EventsQuery,
+        codes=("not_found", "invalid_request"),
+    ),
+    Endpoint(
+        name="stream_events",
+        method="GET",
+        path="/api/executions/{execution_id}/stream",
+        role="viewer",
+        summary="The events of an execution as they come (SSE); `Last-Event-ID` goes on where a reader was.",
+        handler=_stream_events,
+        also=(204,),
+        answer_type=EVENT_STREAM,
+        query=StreamQuery,
+        codes=("not_found", "invalid_request"),
+    ),
+    Endpoint(
+        name="read_logs",
+        method="GET",
+        path="/api/executions/{execution_id}/logs",
+        role="viewer",
+        summary="What tasks wrote, as they do (SSE); `Accept: application/json` gives what there is so far.",
+        handler=_read_logs,
+        answers=(LogPage,),
+        answer_type=EVENT_STREAM,
+        query=LogsQuery,
+        codes=("not_found", "invalid_request"),
+    ),
+    Endpoint(
+        name="read_result",
+        method="GET",
+        path="/api/results/{execution_id}/{key}",
+        role="viewer",
+        summary="The bytes that a reference stands for, or a range of them.",
+        handler=_read_result,
+        also=(206,),
+        answer_type=_OCTETS,
+        query=ResultQuery,
+        codes=("not_found", "invalid_request"),
+    ),
+)

@@ -1,0 +1,62 @@
+"""What the endpoints of a server share."""
+
+import asyncio
+from pathlib import Path
+
+from msgspec import Struct
+
+from noetl.engine.catalog.catalog_playbooks import CatalogPlaybooks
+from noetl.engine.engine import Engine
+from noetl.engine.remote_control import RemoteControl
+from noetl.engine.task_log import TaskLog
+from noetl.ports.catalog import AccessStore, AuditEntry
+from noetl.ports.results import ResultStore
+from noetl.ports.store import Store
+from noetl.server.http.event_bell import EventBell
+from noetl.stores.credentials.encrypted_credentials import EncryptedCredentials
+
+
+class AuditLog:
+    """Writes what was changed, before it is answered. Those who wait at the same time share one write."""
+
+    def __init__(self, store: AccessStore) -> None:
+        self._store = store
+        self._waiting: list[AuditEntry] = []
+        self._turn = asyncio.Lock()
+
+    async def write(self, entry: AuditEntry) -> None:
+        """Durable on return. Raises StoreError."""
+        self._waiting.append(entry)
+        async with self._turn:
+            # Whoever came first has written it already.
+            entries, self._waiting = self._waiting, []
+            if entries:
+                await self._store.put_audit(entries)
+
+
+class ServerLimits(Struct, frozen=True):
+    """Beyond these, new executions are put off: those that run come first."""
+
+    live_executions: int = 100_000
+    queued_bytes: int = 64 << 20
+
+
+class ServerResources(Struct, frozen=True, kw_only=True):
+    """`allow_local` lets playbooks with `executor.kind: local` run in the server's own worker."""
+
+    engine: Engine
+    store: Store
+    playbooks: CatalogPlaybooks
+    results: ResultStore
+    logs: TaskLog
+    credentials: EncryptedCredentials
+    control: RemoteControl
+    bell: EventBell
+    audit_log: AuditLog
+    allow_local: bool = False
+    limits: ServerLimits = ServerLimits()
+
+    @property
+    def directory(self) -> Path:
+        """Where relative paths of playbooks start."""
+        return Path(self.playbooks.directory)

@@ -1,0 +1,274 @@
+"""Executions over HTTP: started, looked at, steered."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from noetl.client.http_client import AsyncClient, Client, ServerError
+from noetl.ports.http_api import ExecutionDetail, StartExecution
+from tests.server.server_process import FAILING, GREET, ServerProcess
+
+
+def start(client: Client, path: str = "examples/greet", **more: Any) -> str:
+    return client.start(StartExecution(path=path, **more)).execution_id
+
+
+def waiting(client: Client, **more: Any) -> str:
+    """An execution that waits for a signal."""
+    execution_id = start(client, "examples/waiting", **more)
+
+    async def follow() -> None:
+        async with AsyncClient(client._url, client._token) as stream:
+            async for event in stream.stream(execution_id):
+                if event["name"] == "RunSuspended":
+                    return
+
+    asyncio.run(follow())
+    return execution_id
+
+
+def test_an_execution_runs_to_its_end(client: Client) -> None:
+    detail = client.wait(start(client, workload={"name": "Ada"}, labels={"team": "shop"}))
+    assert (detail.status, detail.result) == ("completed", {"greeting": "Hello Ada"})
+    assert (detail.playbook, detail.version, detail.labels) == ("examples/greet", "1.0", {"team": "shop"})
+    assert detail.steps == {"start": {"status": "completed", "runs": 1}}
+    assert detail.requested_by == "local-admin"
+    assert detail.workload == {"name": "Ada"}
+
+
+@pytest.mark.spec("000 §4.1")
+def test_a_request_for_an_unknown_playbook_is_recorded(client: Client) -> None:
+    with pytest.raises(ServerError) as refused:
+        start(client, "examples/nobody", workload={"a": 1})
+    problem = refused.value.problem
+    assert (problem.status, problem.code) == (404, "not_found")
+    detail = client.show(problem.execution_id)
+    assert (detail.status, detail.playbook) == ("failed", "examples/nobody")
+    assert detail.error is not None
+    assert detail.error["kind"] == "not_found"
+    names = [(event["name"], event["status"]) for event in client.events(problem.execution_id).events]
+    assert names[0][0] == "PlaybookExecutionRequested"
+    assert ("PlaybookRequestEvaluated", "error") in names
+    assert names[-1] == ("PlaybookProcessed", "error")
+
+
+@pytest.mark.spec("000 §4.1")
+def test_a_request_with_an_invalid_document_is_recorded(client: Client) -> None:
+    with pytest.raises(ServerError) as refused:
+        client.start(StartExecution(playbook=GREET.replace("kind: python", "kind: pyton")))
+    problem = refused.value.problem
+    assert (problem.status, problem.code) == (422, "invalid_playbook")
+    assert [found_problem.line for found_problem in problem.problems] == [9]
+    assert client.show(problem.execution_id).status == "failed"
+
+
+def test_what_would_run_beside_the_store_is_refused_and_recorded(client: Client) -> None:
+    document = GREET.replace("workload:", "executor: {kind: local}\nworkload:")
+    with pytest.raises(ServerError) as refused:
+        client.start(StartExecution(playbook=document))
+    problem = refused.value.problem
+    assert (problem.status, problem.code) == (422, "refused")
+    assert "--allow-local" in problem.hint
+    assert client.show(problem.execution_id).status == "failed"
+
+
+def test_an_inline_document_may_be_the_document_itself(client: Client) -> None:
+    document = {
+        "apiVersion": "noetl.io/v2",
+        "kind": "Playbook",
+        "metadata": {"name": "a", "path": "inline/a"},
+        "workflow": [{"step": "start", "tool": {"kind": "noop"}}],
+    }
+    started = client.start(StartExecution(playbook=document))
+    assert client.wait(started.execution_id).playbook == "inline/a"
+
+
+def test_a_child_comes_from_the_catalog(client: Client) -> None:
+    detail = client.wait(start(client, "examples/parent"))
+    assert detail.status == "completed"
+    assert detail.result == {"greeting": "Hello Child"}
+    children = client.list(path="examples/greet", limit=1).executions
+    assert children[0].parent == detail.execution_id
+
+
+def test_a_missing_child_is_found_before_the_first_step(client: Client) -> None:
+    document = (
+        GREET.replace("greet", "orphan").replace("kind: python", "kind: playbook").split("    args:")[0]
+    )
+    with pytest.raises(ServerError) as refused:
+        client.start(StartExecution(playbook=document + "    path: examples/nobody\n"))
+    assert refused.value.problem.code == "refused"
+    assert "examples/nobody" in refused.value.problem.problems[0].message
+
+
+def test_a_key_starts_one_execution(client: Client) -> None:
+    first = start(client, idempotency_key="once", workload={"name": "A"})
+    assert start(client, idempotency_key="once", workload={"name": "A"}) == first
+    with pytest.raises(ServerError) as refused:
+        start(client, idempotency_key="once", workload={"name": "B"})
+    problem = refused.value.problem
+    assert (problem.status, problem.code, problem.execution_id) == (409, "conflict", first)
+
+
+def test_asking_again_with_a_key_does_not_wake_what_is_paused(client: Client) -> None:
+    execution_id = waiting(client, idempotency_key="held")
+    client.pause(execution_id)
+    again = client.start(StartExecution(path="examples/waiting", idempotency_key="held"))
+    assert (again.execution_id, again.status) == (execution_id, "paused")
+    client.cancel(execution_id)
+
+
+def test_a_batch_has_a_verdict_for_each(client: Client) -> None:
+    requests = [StartExecution(path="examples/greet"), StartExecution(path="examples/nobody")]
+    requests += [StartExecution(), StartExecution(path="examples/greet", version=9)]
+    verdicts = client.start_many(requests).executions
+    codes = [verdict.error.code if verdict.error else None for verdict in verdicts]
+    assert codes == [None, "not_found", "invalid_request", "not_found"]
+    assert [bool(verdict.execution_id) for verdict in verdicts] == [True, True, False, True]
+
+
+def test_lists_are_filtered_and_paged(client: Client) -> None:
+    ids = [start(client, labels={"page": "yes"}) for _ in range(3)]
+    page = client.list(labels={"page": "yes"}, limit=2)
+    assert [item.execution_id for item in page.executions] == ids[:0:-1]
+    rest = client.list(labels={"page": "yes"}, limit=2, cursor=page.next_cursor or "")
+    assert ([item.execution_id for item in rest.executions], rest.next_cursor) == (ids[:1], None)
+    assert client.list(path="examples/nobody", status=("completed",)).executions == []
+    assert [item.execution_id for item in client.list(prefix=ids[0]).executions] == [ids[0]]
+
+
+def test_waiting_for_the_end_answers_at_the_end_or_in_time(client: Client) -> None:
+    execution_id = waiting(client)
+    assert client.show(execution_id, wait=0.01).status == "running"
+    detail = client.show(execution_id)
+    assert detail.marking == {"start": {"suspended": 1}}
+    client.signal(execution_id, "go", {"n": 1})
+    assert client.show(execution_id, wait=60).status == "completed"
+
+
+def test_a_paused_execution_goes_on_when_it_is_resumed(client: Client) -> None:
+    execution_id = waiting(client)
+    assert client.pause(execution_id).status == "paused"
+    with pytest.raises(ServerError, match="paused already"):
+        client.pause(execution_id)
+    client.signal(execution_id, "go")
+    assert client.resume(execution_id).status in ("running", "completed")
+    assert client.wait(execution_id).status == "completed"
+    with pytest.raises(ServerError) as refused:
+        client.resume(execution_id)
+    assert (refused.value.problem.status, refused.value.code) == (409, "refused")
+
+
+def test_a_cancelled_execution_says_by_whom_and_why(client: Client) -> None:
+    execution_id = waiting(client)
+    client.cancel(execution_id, "no longer needed")
+    assert client.wait(execution_id).status == "cancelled"
+    events = client.events(execution_id).events
+    requested = next(event for event in events if event["name"] == "CancelRequested")
+    assert (requested["data"]["by"], requested["data"]["reason"]) == ("local-admin", "no longer needed")
+
+
+def test_a_failed_execution_goes_on_with_a_repaired_document(client: Client) -> None:
+    execution_id = start(client, "examples/failing")
+    assert client.wait(execution_id).status == "failed"
+    assert client.retry(execution_id).execution_id == execution_id
+    assert client.wait(execution_id).status == "failed"
+    repaired = FAILING.replace("raise ValueError('no')", "return 7")
+    client.retry(execution_id, playbook=repaired)
+    detail = client.wait(execution_id)
+    assert (detail.status, detail.result) == ("completed", 7)
+
+
+def test_a_failed_execution_goes_on_with_another_version(server: ServerProcess) -> None:
+    client = server.client
+    client.register(FAILING.replace("failing", "versioned"))
+    execution_id = start(client, "examples/versioned")
+    assert client.wait(execution_id).status == "failed"
+    client.register(FAILING.replace("failing", "versioned").replace("raise ValueError('no')", "return 8"))
+    client.retry(execution_id, version=2)
+    assert client.wait(execution_id).result == 8
+
+
+def test_a_fork_goes_on_from_an_event(client: Client) -> None:
+    execution_id = waiting(client)
+    fork = client.fork(execution_id, 3, ctx={"forked": True})
+    assert fork.execution_id != execution_id
+    client.signal(fork.execution_id, "go")
+    detail = client.wait(fork.execution_id)
+    assert (detail.status, detail.forked_from, detail.ctx["forked"]) == ("completed", execution_id, True)
+    assert client.show(execution_id).status == "running"
+    client.cancel(execution_id)
+
+
+def test_the_state_at_an_event_is_as_it_was(client: Client) -> None:
+    detail = client.wait(start(client))
+    first = client.state(detail.execution_id, at=1)
+    assert (first["status"], first["at"], first["of"]) == ("running", 1, detail.events)
+    assert client.state(detail.execution_id)["status"] == "completed"
+    with pytest.raises(ServerError) as refused:
+        client.state(detail.execution_id, at=10_000)
+    assert refused.value.problem.pointer == "/at"
+
+
+def test_many_are_cancelled_at_once_after_a_dry_run(client: Client) -> None:
+    ids = {waiting(client, labels={"bulk": "yes"}) for _ in range(2)}
+    where = {"labels": {"bulk": "yes"}}
+    dry = client.bulk("cancel", where, dry_run=True)
+    assert {verdict.execution_id for verdict in dry.executions} == ids
+    assert all(client.show(execution_id).status == "running" for execution_id in ids)
+    done = client.bulk("cancel", where)
+    assert {verdict.execution_id for verdict in done.executions} == ids
+    assert all(client.wait(execution_id).status == "cancelled" for execution_id in ids)
+    assert client.bulk("cancel", where).executions == []
+
+
+def test_many_are_retried_at_once(client: Client) -> None:
+    execution_id = start(client, "examples/failing", labels={"again": "yes"})
+    before = client.wait(execution_id)
+    answer = client.bulk("retry", {"labels": {"again": "yes"}})
+    assert [verdict.execution_id for verdict in answer.executions] == [execution_id]
+    assert client.wait(execution_id).events > before.events
+
+
+def test_a_large_result_is_read_by_its_reference(client: Client) -> None:
+    detail: ExecutionDetail = client.wait(start(client, "examples/large"))
+    reference = detail.result
+    data = client.result(reference)
+    assert data.startswith(b'{"text":"abcdefghij')
+    assert client.result(reference, start=9, end=19) == b"abcdefghij"
+    assert client.result(reference, start=len(data) - 2) == b'"}'
+    with pytest.raises(ServerError) as refused:
+        client.result(reference, start=len(data))
+    assert refused.value.problem.status == 416
+    with pytest.raises(ServerError) as unknown:
+        client.result({"key": f"{detail.execution_id}/{'0' * 64}"})
+    assert unknown.value.code == "not_found"
+
+
+def test_logs_are_those_of_the_execution_and_its_children(client: Client) -> None:
+    detail = client.wait(start(client, "examples/parent"))
+    lines = client.logs(detail.execution_id).lines
+    assert [line["text"] for line in lines] == ["hello Child"]
+    assert lines[0]["execution_id"] != detail.execution_id
+    assert client.logs(detail.execution_id, step="other").lines == []
+
+    async def follow() -> list[str]:
+        async with AsyncClient(client._url, client._token) as stream:
+            return [line["text"] async for line in stream.follow_logs(detail.execution_id)]
+
+    assert asyncio.run(follow()) == ["hello Child"]
+
+
+def test_a_server_without_a_worker_leaves_the_work_to_others(tmp_path: Path) -> None:
+    from tests.server.server_process import server_process
+
+    with server_process(tmp_path, worker=False) as process:
+        process.client.register(GREET)
+        execution_id = start(process.client)
+        detail = process.client.show(execution_id, wait=0.05)
+        assert (detail.status, detail.marking) == ("running", {"start": {"ready": 1}})
+        assert process.stop() == 0
+    with server_process(tmp_path) as process:
+        assert process.client.wait(execution_id).status == "completed"

@@ -1,0 +1,227 @@
+"""The commands that ask a server, as people and scripts use them."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from noetl.ports.http_api import StartExecution
+from tests.cli.command_line import BROKEN, CompletedCommand, environment, run, run_on_terminal
+from tests.server.server_process import FAILING, GREET, WAITING, ServerProcess, command
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in (("greet", GREET), ("waiting", WAITING), ("failing", FAILING), ("broken", BROKEN)):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    return tmp_path
+
+
+class Commands:
+    """Commands for one server, with its token from the environment, as in a script."""
+
+    def __init__(self, server: ServerProcess, folder: Path) -> None:
+        self._env = {"NOETL_SERVER": server.url, "NOETL_TOKEN": server.token}
+        self._folder = folder
+
+    def __call__(self, *arguments: str) -> CompletedCommand:
+        return run(*arguments, cwd=self._folder, env=self._env)
+
+    def json(self, *arguments: str, code: int = 0) -> Any:
+        ran = self(*arguments, "-o", "json")
+        assert ran.code == code, ran
+        return ran.json
+
+
+@pytest.fixture
+def commands(server: ServerProcess, folder: Path) -> Commands:
+    return Commands(server, folder)
+
+
+def test_the_server_of_a_home_is_found_with_its_token(server: ServerProcess, folder: Path) -> None:
+    ran = run("catalog", "list", "--home", str(server.home), "-o", "json", cwd=folder)
+    assert ran.code == 0
+    assert "examples/greet" in [playbook["path"] for playbook in ran.json["playbooks"]]
+    users = folder / "user"
+    users.mkdir()
+    os.symlink(server.home, users / ".noetl")
+    by_itself = run("catalog", "list", "-o", "json", cwd=folder, env={"HOME": str(users)})
+    assert by_itself.json == ran.json
+
+
+def test_without_a_server_the_exit_code_is_3(folder: Path) -> None:
+    ran = run("execute", "examples/greet", "-o", "json", cwd=folder)
+    assert (ran.code, ran.json["error"]["code"]) == (3, "server-unreachable")
+    assert "noetl server start" in ran.json["error"]["hint"]
+    gone = run("executions", "list", "--server", "http://127.0.0.1:1", cwd=folder)
+    assert (gone.code, gone.out) == (3, "")
+    assert run("executions", "list", "--server", "nonsense", cwd=folder).code == 2
+
+
+def test_a_token_that_is_not_valid_is_the_callers_fault(server: ServerProcess, folder: Path) -> None:
+    env = {"NOETL_SERVER": server.url, "NOETL_TOKEN": "wrong"}
+    ran = run("executions", "list", "-o", "json", cwd=folder, env=env)
+    assert (ran.code, ran.json["error"]["code"]) == (2, "unauthenticated")
+
+
+def test_playbooks_are_registered_listed_shown_and_deleted(commands: Commands, folder: Path) -> None:
+    (folder / "shop.yaml").write_text(GREET.replace("examples/greet", "shop/cli"))
+    (registered,) = commands.json("catalog", "register", "shop.yaml")["playbooks"]
+    assert (registered["path"], registered["version"], registered["created"]) == ("shop/cli", 1, True)
+    assert commands("catalog", "register", "shop.yaml").out == "shop/cli@1: unchanged\n"
+    (listed,) = commands.json("catalog", "list", "--path", "shop/cli")["playbooks"]
+    assert listed["hash"] == registered["hash"]
+    assert commands("catalog", "show", "shop/cli@1").out == (folder / "shop.yaml").read_text()
+    assert "shop/cli" in commands("catalog", "show", "shop/cli", "--canonical").out
+    assert [row["version"] for row in commands.json("catalog", "versions", "shop/cli")["versions"]] == [1]
+    assert commands.json("catalog", "delete", "shop/cli@1") == {"path": "shop/cli", "versions": [1]}
+    assert commands.json("catalog", "show", "shop/cli", code=2)["error"]["code"] == "not_found"
+    assert commands.json("catalog", "show", "shop/cli@x", code=2)["error"]["code"] == "argument"
+
+
+def test_an_invalid_playbook_is_said_with_its_lines(commands: Commands) -> None:
+    document = commands.json("catalog", "register", "broken.yaml", code=2)
+    assert document["error"]["code"] == "invalid_playbook"
+    assert (document["problems"][0]["file"], document["problems"][0]["line"]) == ("broken.yaml", 3)
+
+
+def test_execute_waits_and_prints_what_run_prints(commands: Commands, folder: Path) -> None:
+    ended = commands.json("execute", "examples/greet", "--set", "name=Ada", "--label", "a=b", "--wait")
+    local = run("run", "greet.yaml", "--set", "name=Ada", "-o", "json", cwd=folder).json
+    assert set(local) <= set(ended)
+    assert (ended["result"], ended["labels"]) == (local["result"], {"a": "b"})
+    assert commands("execute", "examples/greet", "--wait").out == "greeting: Hello World\n"
+    assert commands.json("execute", "examples/failing", "--wait", code=1)["status"] == "failed"
+    refused = commands.json("execute", "examples/nobody", code=2)["error"]
+    assert (refused["code"], "recorded as" in refused["message"]) == ("not_found", True)
+
+
+def test_ctrl_c_ends_the_waiting_and_not_the_execution(server: ServerProcess, folder: Path) -> None:
+    arguments = ("execute", "examples/waiting", "--wait", "--label", "ctrl=c")
+    child = subprocess.Popen(
+        command(*arguments),
+        cwd=folder,
+        env=environment(folder, {"NOETL_HOME": str(server.home)}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stderr is not None
+    execution_id = child.stderr.readline().split()[0]
+    child.send_signal(signal.SIGINT)
+    _, rest = child.communicate()
+    assert child.returncode == 1
+    assert "goes on" in rest
+    assert server.client.show(execution_id).status == "running"
+    server.client.cancel(execution_id)
+
+
+def test_executions_are_looked_at(commands: Commands, server: ServerProcess) -> None:
+    execution_id = commands.json("execute", "examples/greet", "--wait", "--label", "look=yes")["execution_id"]
+    listed = commands.json("executions", "list", "--label", "look=yes", "--since", "1h")
+    assert [row["execution_id"] for row in listed["executions"]] == [execution_id]
+    assert execution_id in commands("executions", "list").out
+    assert commands.json("executions", "show", execution_id[:30])["result"] == {"greeting": "Hello World"}
+    assert "status: completed" in commands("executions", "show", execution_id).out
+    events = commands.json("executions", "events", execution_id)["events"]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    followed = commands("executions", "events", execution_id, "--follow", "-o", "json").out.splitlines()
+    assert [json.loads(line) for line in followed] == events
+    after = commands.json("executions", "events", execution_id, "--after", "3")["events"]
+    assert after == events[3:]
+    assert [line["text"] for line in commands.json("executions", "logs", execution_id)["lines"]] == [
+        "hello World"
+    ]
+    assert "hello World" in commands("executions", "logs", execution_id, "-f").out
+    assert commands.json("executions", "watch", execution_id)["status"] == "completed"
+    assert commands.json("executions", "replay", execution_id, "--at", "1")["status"] == "running"
+    assert commands.json("executions", "show", "0000", code=2)["error"]["code"] == "unknown-execution"
+    assert commands.json("executions", "result", execution_id)["result"] == {"greeting": "Hello World"}
+
+
+def test_a_large_result_is_fetched(commands: Commands, folder: Path) -> None:
+    execution_id = commands.json("execute", "examples/large", "--wait")["execution_id"]
+    result = {"text": "abcdefghij" * 20_000}
+    assert commands.json("executions", "result", execution_id)["result"] == result
+    written = commands.json("executions", "result", execution_id, "-f", "out.json")
+    assert written["file"] == "out.json"
+    assert json.loads((folder / "out.json").read_text()) == result
+
+
+def test_executions_are_steered(commands: Commands, folder: Path) -> None:
+    execution_id = commands.json("execute", "examples/waiting")["execution_id"]
+    assert commands.json("executions", "pause", execution_id)["status"] == "paused"
+    assert commands.json("executions", "pause", execution_id, code=2)["error"]["code"] == "refused"
+    assert commands.json("executions", "resume", execution_id)["recorded"] is True
+    assert commands.json("executions", "signal", execution_id, "go", '{"a": 1}')["recorded"] is True
+    assert commands("executions", "watch", execution_id).code == 0
+    fork = commands.json("executions", "fork", execution_id, "--at", "3")["execution_id"]
+    assert fork != execution_id
+    assert commands.json("executions", "cancel", fork, "--reason", "enough")["execution_id"] == fork
+    assert commands("executions", "watch", fork).code == 1
+    failed = commands.json("execute", "examples/failing", "--wait", code=1)["execution_id"]
+    (folder / "repaired.yaml").write_text(FAILING.replace("raise ValueError('no')", "return 7"))
+    commands.json("executions", "retry", failed, "--playbook", "repaired.yaml")
+    assert commands.json("executions", "watch", failed)["result"] == 7
+
+
+def test_tokens_are_made_by_a_server_and_by_its_home(
+    server: ServerProcess, commands: Commands, folder: Path
+) -> None:
+    made = commands.json("token", "create", "remote", "--role", "viewer", "--expires", "1h")
+    assert (made["name"], made["role"], made["valid"]) == ("remote", "viewer", True)
+    assert made["expires_at"] is not None
+    assert (
+        commands.json("token", "create", "remote", "--role", "viewer", code=2)["error"]["code"] == "conflict"
+    )
+    local = run("token", "create", "local", "--role", "operator", "--home", str(server.home), cwd=folder)
+    env = {"NOETL_SERVER": server.url, "NOETL_TOKEN": local.out.strip()}
+    assert run("executions", "list", cwd=folder, env=env).code == 0
+    assert run("token", "list", cwd=folder, env=env).code == 2
+    names = {row["name"]: row["valid"] for row in commands.json("token", "list")["tokens"]}
+    assert (names["remote"], names["local"]) == (True, True)
+    assert run("token", "revoke", "local", "--home", str(server.home), cwd=folder).code == 0
+    assert run("executions", "list", cwd=folder, env=env).code == 2
+    assert commands.json("token", "revoke", "remote") == {"name": "remote", "revoked": True}
+    assert commands.json("token", "revoke", "remote", code=2)["error"]["code"] == "not_found"
+
+
+def test_flags_that_exclude_each_other_are_said(server: ServerProcess, folder: Path) -> None:
+    ran = run("executions", "list", "--server", server.url, "--home", "h", cwd=folder)
+    assert (ran.code, "exclude each other" in ran.err) == (2, True)
+    nearer = run(
+        "executions", "list", "--home", "h", "-o", "json", cwd=folder, env={"NOETL_SERVER": server.url}
+    )
+    assert nearer.json == {"executions": [], "next": None}
+
+
+def test_a_terminal_gets_a_table(server: ServerProcess, folder: Path) -> None:
+    server.client.wait(server.client.start(StartExecution(path="examples/greet")).execution_id)
+    env = {"NOETL_SERVER": server.url, "NOETL_TOKEN": server.token}
+    ran = run_on_terminal("executions", "list", "--limit", "1", cwd=folder, env=env)
+    assert ran.code == 0
+    assert ran.out.startswith("EXECUTION ")
+
+
+def test_dev_serves_the_store_that_run_uses(folder: Path) -> None:
+    local = run("run", "greet.yaml", "-o", "json", cwd=folder).json["execution_id"]
+    process = subprocess.Popen(
+        command("dev", "--port", "0"), cwd=folder, env=environment(folder), stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[-1]
+        listed = run("executions", "list", "--server", url, "-o", "json", cwd=folder).json["executions"]
+        assert [row["execution_id"] for row in listed] == [local]
+        text = GREET.replace("workload:", "executor: {kind: local}\nworkload:")
+        (folder / "local.yaml").write_text(text)
+        assert run("catalog", "register", "local.yaml", cwd=folder).out == "examples/greet@1: registered\n"
+        assert run("execute", "examples/greet", "--wait", cwd=folder).code == 0
+    finally:
+        process.terminate()
+        process.communicate()
+    assert process.returncode == 0

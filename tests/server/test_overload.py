@@ -1,0 +1,80 @@
+"""A server that has no room says so, and when to come again; what runs comes first."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from msgspec.structs import replace
+
+from noetl.client.http_client import AsyncClient, ServerError
+from noetl.daemon import ServerOptions, open_resources
+from noetl.ports.http_api import StartExecution, TokenRequest
+from noetl.server.http.application import create_application
+from noetl.server.http.http_server import HttpServer, listen, url_of
+from noetl.server.http.resources import ServerLimits, ServerResources
+from noetl.settings import read_settings
+from noetl.stores import open_store
+from noetl.stores.api_tokens import make_token
+from noetl.stores.home_folder import Home
+from tests.server.server_process import GREET, WAITING
+
+Play: TypeAlias = Callable[[AsyncClient, ServerResources], Awaitable[None]]
+
+
+async def expect_overload(client: AsyncClient) -> None:
+    with pytest.raises(ServerError) as refused:
+        await client.start(StartExecution(path="examples/greet"))
+    assert (refused.value.problem.status, refused.value.code) == (503, "overloaded")
+    assert refused.value.problem.execution_id == ""
+
+
+def test_new_executions_are_put_off_while_too_many_run(tmp_path: Path) -> None:
+    async def play(client: AsyncClient, resources: ServerResources) -> None:
+        await client.register(GREET)
+        await client.register(WAITING)
+        held = (await client.start(StartExecution(path="examples/waiting"))).execution_id
+        await expect_overload(client)
+        assert len((await client.list()).executions) == 1
+        await client.signal(held, "go")
+        assert (await client.wait(held)).status == "completed"
+        await client.start(StartExecution(path="examples/greet"))
+
+    asyncio.run(serve(tmp_path, play))
+
+
+def test_a_server_that_ends_is_not_ready_and_starts_nothing(tmp_path: Path) -> None:
+    async def play(client: AsyncClient, resources: ServerResources) -> None:
+        await client.register(GREET)
+        assert (await client.health()).status == "ok"
+        resources.bell.close()
+        with pytest.raises(ServerError) as refused:
+            await client.health()
+        assert refused.value.problem.status == 503
+        await expect_overload(client)
+
+    asyncio.run(serve(tmp_path, play))
+
+
+async def serve(tmp_path: Path, play: Play) -> None:
+    """A server that runs one execution at a time, in this process."""
+    home = Home(tmp_path / "home")
+    home.make()
+    store = open_store(f"sqlite:///{home.store}", inline="nothing")
+    configuration = read_settings({"home": str(home.folder)})
+    try:
+        token = await make_token(store, TokenRequest(name="a", role="admin"), "test")
+        assert token is not None
+        async with open_resources(configuration, home, store, ServerOptions(embedded_worker=True)) as opened:
+            resources = replace(opened, limits=ServerLimits(live_executions=1))
+            listener = listen("127.0.0.1", 0)
+            server = HttpServer(create_application(resources), listener, None)
+            serving = asyncio.create_task(server.serve())
+            await server.wait_until_started(serving)
+            async with AsyncClient(url_of(listener, None), token.token) as client:
+                await play(client, resources)
+            server.close()
+            await serving
+    finally:
+        await store.close()
