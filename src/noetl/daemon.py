@@ -1,4 +1,4 @@
-"""The server as a process: a home, an engine with a worker of its own, and HTTP in front of it."""
+"""The server as a process: a home, an engine, HTTP in front of it, and a worker here or others elsewhere."""
 
 import asyncio
 import os
@@ -6,6 +6,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from starlette.routing import BaseRoute
@@ -20,10 +21,13 @@ from noetl.local import Local
 from noetl.model.timestamp import now_micros
 from noetl.ports.http_api import TokenRequest
 from noetl.ports.store import ExecutionQuery, Store
+from noetl.server.http.access import caller_of, may_act_as
 from noetl.server.http.application import create_application
 from noetl.server.http.event_bell import EventBell
 from noetl.server.http.http_server import HttpServer, ListenFailed, TlsFiles, is_loopback, listen, url_of
 from noetl.server.http.resources import AuditLog, ServerResources
+from noetl.server.plane.worker_routes import worker_routes
+from noetl.server.server_engine import ServerEngine
 from noetl.settings import Configuration
 from noetl.stores import open_store
 from noetl.stores.api_tokens import is_valid_token, make_token, token_hash
@@ -45,7 +49,7 @@ LOCAL_ADMIN = "local-admin"
 
 
 class ServerOptions(Struct, frozen=True, kw_only=True):
-    """How a server runs. Without `embedded_worker` it runs no tasks itself."""
+    """How a server runs. Without `embedded_worker` tasks run in workers that connect to it."""
 
     host: str = "127.0.0.1"
     port: int = 8642
@@ -78,7 +82,8 @@ async def run_server(
             await _prepare_access(store, home, options.host)
             listener = listen(options.host, options.port)
             async with open_resources(configuration, home, store, options) as resources:
-                server = HttpServer(create_application(resources, routes), listener, options.tls)
+                application = create_application(resources, [*routes, *_worker_routes(resources)])
+                server = HttpServer(application, listener, options.tls)
                 await _resume_interrupted(resources)
                 serving = asyncio.create_task(server.serve())
                 await server.wait_until_started(serving)
@@ -88,6 +93,16 @@ async def run_server(
                 await _serve_until_told(server, serving, resources, signals)
         finally:
             await store.close()
+
+
+def _worker_routes(resources: ServerResources) -> list[BaseRoute]:
+    """For workers elsewhere, unless the server has one of its own."""
+    engine = resources.engine
+    if not isinstance(engine, ServerEngine):
+        return []
+    return worker_routes(
+        engine.plane, lambda connection: may_act_as(caller_of(connection.scope).role, "worker")
+    )
 
 
 async def _prepare_access(store: Store, home: Home, host: str) -> None:
@@ -120,20 +135,24 @@ async def open_resources(
     results = result_store_of(configuration, home, store)
     credentials = EncryptedCredentials(store, key_location(configuration, home))
     owners, logs = Owners(home.owners), TaskLog(home.logs)
-    async with Local(
-        store,
-        playbooks=playbooks,
-        owners=owners,
-        slots=settings.slots if options.embedded_worker else 0,
-        watch=bell.watch,
-        logs=logs,
-        results=results,
-        credentials=credentials,
-    ) as local:
+    shared: dict[str, Any] = {
+        "playbooks": playbooks,
+        "owners": owners,
+        "watch": bell.watch,
+        "logs": logs,
+        "results": results,
+        "credentials": credentials,
+    }
+    engine: Local | ServerEngine = (
+        Local(store, slots=settings.slots, **shared)
+        if options.embedded_worker
+        else ServerEngine(store, **shared)
+    )
+    async with engine:
         ringing = asyncio.create_task(bell.ring_for_others(store))
         try:
             yield ServerResources(
-                engine=local,
+                engine=engine,
                 store=store,
                 playbooks=playbooks,
                 results=results,

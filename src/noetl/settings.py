@@ -131,6 +131,16 @@ def read_settings(
     return Configuration(settings, origins, directory, environment.get("HOME", ""))
 
 
+def installed_release() -> str:
+    """The release of this package, as servers and workers tell each other."""
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - few commands need it
+
+    try:
+        return version("noetl")
+    except PackageNotFoundError:
+        return "0"
+
+
 def _working_directory() -> Path:
     try:
         return Path.cwd()

@@ -227,6 +227,22 @@ def fork(text: str) -> Driver:
     return driver.run()
 
 
+def lost_owners(text: str) -> Driver:
+    """Owners give a run back, never had it, or are lost with it before they had reported anything."""
+    driver = Driver(text, {"moved": 1}).start()
+    name = driver.state.ready.first
+    for reason in ("released", "voided"):
+        begin(driver, driver.claim(name))
+        driver.submit(LeaseLost(name, driver.state.runs[name].fence, reason))
+    driver.work(driver.claim(name))
+    deadly = run_of(driver, "deadly").id
+    for reason in ("expired", "released", "expired", "voided", "expired"):
+        driver.submit(Claim(deadly, "w2", "5e55"))
+        driver.now += 10 * SECOND
+        driver.submit(LeaseLost(deadly, driver.state.runs[deadly].fence, reason))  # type: ignore[arg-type]  # one of three texts
+    return driver.run()
+
+
 def lost_lease(text: str) -> Driver:
     driver = Driver(text, {"steady": 5}).start()
     name = driver.state.ready.first
@@ -289,6 +305,7 @@ SCENARIOS: dict[str, Scenario] = {
         pause_resume,
         fork,
         lost_lease,
+        lost_owners,
         deadlines,
         failures,
         error_results,

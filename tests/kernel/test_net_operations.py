@@ -4,17 +4,19 @@ import pytest
 
 from noetl.events.bodies import (
     CancelRequested,
+    EventBody,
     ExecutionRetried,
+    LoopIterationCompleted,
+    LoopIterationStarted,
     Patch,
     RunSuspended,
-    StepDone,
     StepFailed,
     TaskProcessed,
     TaskStarted,
-    TokenClaimed,
 )
+from noetl.events.codec import encode
 from noetl.events.event import Event
-from noetl.kernel.errors import NotOwner, Refused, WrongSequence
+from noetl.kernel.errors import NotOwner, Refused, ReportEarly, WrongSequence
 from noetl.kernel.net.commands import (
     Cancel,
     Claim,
@@ -32,7 +34,8 @@ from noetl.kernel.pipeline.interpreter import advance, cancel_run, pause_run
 from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Wait
 from noetl.kernel.pipeline.policy import SECOND, judge
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.kernel.state.replay import replay
+from noetl.kernel.state.replay import dump_state, replay
+from noetl.kernel.state.run_state import RunState
 from noetl.kernel.verify.verification import verify
 from noetl.model.outcome import succeeded
 from tests.kernel.driver import EXECUTION, Driver, error, run
@@ -386,50 +389,89 @@ def test_a_retry_keeps_a_pipeline_that_was_through_when_time_was_up(loop: str) -
     assert driver.ran == ["a"]
 
 
-CHAIN_AND_LOOP = """\
+LOST = """\
 - step: start
-  tool: {kind: noop}
-  next: {arcs: [{step: after}, {step: beside}], spec: {mode: inclusive}}
+  tool: {kind: python, code: "1"}
+  next: {arcs: [{step: after, when: "{{ event.error.kind == 'worker_lost' }}"}]}
 - step: after
-  loop: {in: [1, 2], iterator: x}
-  tool: {kind: noop}
-- step: beside
   tool: {kind: noop}
 """
 
 
-def test_whoever_reports_an_end_can_go_on_with_the_next_run() -> None:
-    driver = Driver(CHAIN_AND_LOOP).start()
-    first = driver.claim(driver.state.ready.first)
-    driver.report(first, *driver.advance(first).begins)  # type: ignore[union-attr]  # a task is next
-    processed = driver.judge(first, 0, succeeded(None))
-    ended = Report(first.id, first.fence, first.reported, (processed, StepDone(run=first.id)), "w2")
-    events = driver.submit(ended)
-    claimed = events[-1].body
-    assert isinstance(claimed, TokenClaimed)
-    assert claimed.worker == "w2"
-    assert driver.state.runs[claimed.run].step.name == "after"
-    assert [driver.state.runs[name].step.name for name in driver.state.ready] == ["beside"]
+def test_the_third_owner_in_a_row_that_is_lost_without_a_report_ends_the_run() -> None:
+    driver = Driver(LOST).start()
+    name = driver.state.ready.first
+    for _ in range(2):
+        driver.submit(LeaseLost(name, driver.claim(name).fence))
+    run = driver.claim(name)
+    driver.report(run, *driver.advance(run).begins)  # type: ignore[union-attr]  # a task is next
+    driver.submit(LeaseLost(name, run.fence))
+    for _ in range(2):
+        assert run.phase == "ready", "what it reported set the count back to none"
+        driver.submit(LeaseLost(name, driver.claim(name).fence))
+    assert (run.event, run.error and run.error.kind, run.ended_by) == ("step.failed", "worker_lost", "server")
+    assert driver.run().status == "completed"
 
 
-def test_a_report_from_within_a_run_claims_nothing() -> None:
-    driver = Driver(CHAIN_AND_LOOP).start()
-    driver.work(driver.claim(driver.state.ready.first))
-    loop = driver.claim(driver.state.ready.first)
-    begun = driver.advance(loop)
-    assert isinstance(begun, Record)
-    driver.submit(Report(loop.id, loop.fence, loop.reported, (begun.body,), "w2"))
-    assert [run.id for run in driver.state.claimed_runs()] == [loop.id]
+def test_an_owner_that_gives_a_run_back_or_never_had_it_is_not_lost() -> None:
+    driver = Driver(LOST, {"task_0": 1}).start()
+    name = driver.state.ready.first
+    for delivery in range(6):
+        run = driver.claim(name)
+        started = driver.advance(run).started  # type: ignore[union-attr]  # a task is next
+        assert (started.attempt, started.redelivery) == (1, delivery)
+        driver.report(run, started)
+        driver.submit(LeaseLost(name, run.fence, "released" if delivery % 2 else "voided"))
+    assert driver.run().status == "completed"
 
 
-def test_a_paused_execution_lets_nobody_go_on() -> None:
-    driver = Driver(CHAIN_AND_LOOP).start()
-    first = driver.claim(driver.state.ready.first)
-    driver.report(first, *driver.advance(first).begins)  # type: ignore[union-attr]  # a task is next
-    processed = driver.judge(first, 0, succeeded(None))
-    driver.submit(Pause("me"))
-    ended = Report(first.id, first.fence, first.reported, (processed, StepDone(run=first.id)), "w2")
-    assert not any(isinstance(event.body, TokenClaimed) for event in driver.submit(ended))
+REPORTING = """\
+- step: start
+  loop: {in: [1, 2], iterator: x, spec: {mode: parallel}}
+  tool: {kind: noop}
+"""
+
+
+def sent_report(run: RunState, start: int, *bodies: EventBody) -> Report:
+    """As it comes from a worker elsewhere."""
+    return Report(run.id, run.fence, start, bodies, tuple(encode(body) for body in bodies))
+
+
+def test_what_cannot_follow_is_refused_and_leaves_no_trace() -> None:
+    driver = Driver(REPORTING).start()
+    run = driver.claim(driver.state.ready.first)
+    driver.move(run)
+    before = dump_state(driver.state)
+    begun = LoopIterationStarted(run=run.id, index=0)
+    processed = TaskProcessed(run=run.id, task="task_0", attempt=1, outcome=succeeded(1), do="continue")
+    for wrong in (processed, LoopIterationCompleted(run=run.id, index=1, status="success")):
+        with pytest.raises(Refused):
+            driver.submit(sent_report(run, run.reported, begun, wrong))
+        assert dump_state(driver.state) == before
+
+
+def test_of_a_report_that_is_recorded_in_part_the_rest_is_recorded() -> None:
+    driver = Driver(REPORTING).start()
+    run = driver.claim(driver.state.ready.first)
+    driver.move(run)
+    first, second = (LoopIterationStarted(run=run.id, index=index) for index in (0, 1))
+    driver.submit(sent_report(run, 1, first))
+    (event,) = driver.submit(sent_report(run, 1, first, second))
+    assert event.body == second
+    assert driver.submit(sent_report(run, 1, first, second)) == []
+    with pytest.raises(ReportEarly):
+        driver.submit(sent_report(run, 4, first))
+
+
+def test_the_bytes_that_a_worker_sent_are_those_that_are_kept() -> None:
+    driver = Driver(REPORTING).start()
+    run = driver.claim(driver.state.ready.first)
+    driver.move(run)
+    bodies = tuple(LoopIterationStarted(run=run.id, index=index) for index in (0, 1))
+    data = tuple(encode(body) + b" " for body in bodies)
+    driver.submit(Report(run.id, run.fence, 1, bodies[:1], data[:1]))
+    driver.submit(Report(run.id, run.fence, 1, bodies, data))
+    assert [event.data for event in driver.events[-2:]] == list(data)
 
 
 TIMED = """\

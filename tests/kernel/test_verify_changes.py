@@ -78,7 +78,7 @@ INPUTS: dict[str, tuple[str, ...]] = {
         "file",
     ),
     "WorkflowStarted": ("deadline",),
-    "TokenClaimed": ("worker",),
+    "TokenClaimed": ("session", "worker"),
     "TaskStarted": ("at",),
     "TaskProcessed": ("outcome",),
     "SignalReceived": ("signal", "payload", "by"),

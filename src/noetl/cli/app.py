@@ -25,6 +25,7 @@ SECTIONS = {
     "Serve": {
         "server": "Start and stop a server: playbooks by path, executions, HTTP.",
         "dev": "Serve the embedded store here, with a worker, for development.",
+        "worker": "Run steps for a server.",
         "catalog": "Register playbooks with a server, and look at those that are.",
         "execute": "Run a registered playbook on a server.",
         "token": "Make and revoke the tokens that let people and programs use a server.",

@@ -67,6 +67,7 @@ class Engine:
         logs: TaskLogWriter | None = None,
         results: ResultStore | None = None,
         check_credentials: CredentialCheck,
+        keeps_leases: bool = False,
     ) -> None:
         self.playbooks = playbooks
         self._check_credentials = check_credentials
@@ -78,6 +79,7 @@ class Engine:
             logs=logs,
             results=results,
             check_credentials=check_credentials,
+            keeps_leases=keeps_leases,
         )
         wake = asyncio.Event()
         worker = make_worker(service.timers, wake, self._on_broken)

@@ -10,20 +10,22 @@ from msgspec import Struct
 from noetl.dsl.document.playbook import Playbook
 from noetl.engine.effects import EFFECT_BODIES, effects_of
 from noetl.engine.timers import now
-from noetl.events.bodies import EventBody, ParentTask, TokenClaimed
+from noetl.events.bodies import EventBody, ParentTask
 from noetl.events.codec import FORMAT
 from noetl.events.event import Event
 from noetl.events.event_kind import KIND_NUMBERS
 from noetl.kernel.net import decider
-from noetl.kernel.net.commands import Command, LeaseLost, Report
+from noetl.kernel.net.commands import Claim, Command, LeaseLost, Report
 from noetl.kernel.net.decider import decision_due, handle, proceed
+from noetl.kernel.net.operations import RUN_ENDS
 from noetl.kernel.result_rules import ResultRules
 from noetl.kernel.state.execution_state import Blob, ExecutionState
 from noetl.kernel.state.run_state import RunState
+from noetl.ports.ledger import log_source
 from noetl.ports.results import ResultStore
 from noetl.ports.store import NO_EFFECTS, Append, Row, merge_effects
 from noetl.stores.ownership import Ownership
-from noetl.stores.results.result_store_objects import ResultStoreObjects
+from noetl.stores.results.result_store_objects import ResultStoreObjects, task_objects
 
 
 class ExecutionOrigin(Struct, frozen=True, kw_only=True):
@@ -114,28 +116,43 @@ class LiveExecution:
         """The events of one decision, none if it was made before. Raises Refused and NotOwner."""
         moment = now()
         events = handle(self.state, command, moment)
-        if not events:
-            return events
-        self._boundaries.add(events[-1].seq)
-        # What follows from a decision may have no end, so it comes in pieces, each an append of its own: a
-        # crash between two of them leaves a state that goes on.
-        while (
-            len(events) >= decider.MAX_EVENTS_AT_ONCE
-            and decision_due(self.state)
-            and (more := proceed(self.state, moment))
-        ):
-            events += more
-            self._boundaries.add(more[-1].seq)
-        self.pending += events
-        self._resources.decided(self, events)
+        if events:
+            if len(events) >= decider.MAX_EVENTS_AT_ONCE:
+                self._go_on(events, moment)
+            self._boundaries.add(events[-1].seq)
+            self.pending += events
+            self._resources.decided(self, events)
         return events
 
+    def _go_on(self, events: list[Event], moment: int) -> None:
+        """What follows from a decision may have no end, so it comes in pieces, each an append of its own.
+
+        A crash between two of them leaves a state that goes on.
+        """
+        while decision_due(self.state) and (more := proceed(self.state, moment)):
+            self._boundaries.add(events[-1].seq)
+            events += more
+
     def report(self, run: RunState, *bodies: EventBody, claim_next: bool = False) -> RunState | None:
-        """What happened in a run that is claimed; with `go_on`, the run that its worker owns next."""
-        claims = WORKER if claim_next else ""
-        events = self.submit(Report(run.id, run.fence, run.reported, bodies, claims))
-        last = events[-1].body if claims and events else None
-        return self.state.runs[last.run] if isinstance(last, TokenClaimed) else None
+        """What happened in a run that is claimed; with `claim_next`, the run that its worker owns next."""
+        report = Report(run.id, run.fence, run.reported, bodies)
+        if not claim_next:
+            self.submit(report)
+            return None
+        # As `submit` does it, for both at once: nobody else is offered what is claimed here, and the two of
+        # them are one append.
+        moment, state = now(), self.state
+        events = handle(state, report, moment)
+        if len(events) >= decider.MAX_EVENTS_AT_ONCE:
+            self._go_on(events, moment)
+        following = None
+        if type(bodies[-1]) in RUN_ENDS and state.ready and state.status == "running" and not state.stopping:
+            following = state.runs[state.ready.first]
+            events += handle(state, Claim(following.id, WORKER), moment)
+        self._boundaries.add(events[-1].seq)
+        self.pending += events
+        self._resources.decided(self, events)
+        return following
 
     def give_back(self, run: RunState) -> None:
         """A run that is claimed is free again; nothing of it is in flight."""
@@ -155,28 +172,12 @@ class LiveExecution:
         # One for all tasks with the same rules: this is on the way of every attempt.
         objects = self._objects.get(rules)
         if objects is None:
-            # What tools store is mostly packed already, or read in parts: only who asks for it has it packed.
-            compression = rules.compression if rules.packs_objects else "none"
-            objects = self._objects[rules] = ResultStoreObjects(
-                self._resources.results,
-                self.execution_id,
-                store=rules.store,
-                compression=compression,
-                about=rules.reference_fields,
-            )
+            objects = self._objects[rules] = task_objects(self._resources.results, self.execution_id, rules)
         return objects
 
     def log(self, run: RunState, iteration: int, task: str, attempt: int, text: str) -> None:
         if (logs := self._resources.logs) is not None:
-            source: dict[str, str | int] = {
-                "step": run.step.name,
-                "run": run.id,
-                "task": task,
-                "attempt": attempt,
-            }
-            if run.loop is not None:
-                source["iteration"] = iteration
-            logs.write(self.execution_id, source, text)
+            logs.write(self.execution_id, log_source(run, iteration, task, attempt), text)
 
     @property
     def playbook(self) -> Playbook:

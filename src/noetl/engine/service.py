@@ -73,7 +73,11 @@ Watch: TypeAlias = Callable[[str, Sequence[Event], ExecutionState], None]
 
 
 class Service:
-    """Opens executions, and tells its listeners of everything that happens to them."""
+    """Opens executions, and tells its listeners of everything that happens to them.
+
+    With `keeps_leases` whoever claimed runs may outlive this process: what is resumed is taken up as it was
+    left, and a pause stays. Else the last owner is gone, and to resume is to go on.
+    """
 
     def __init__(
         self,
@@ -85,8 +89,10 @@ class Service:
         logs: TaskLogWriter | None = None,
         results: ResultStore | None = None,
         check_credentials: CredentialCheck | None = None,
+        keeps_leases: bool = False,
     ) -> None:
         self.check_credentials = check_credentials
+        self._keeps_leases = keeps_leases
         self.results = results or MemoryResults()
         self.store = store
         self.playbooks = playbooks
@@ -215,9 +221,10 @@ class Service:
                 listener.over(live)
             return
         self.registry.add(live)
-        self.void_leases(live)
-        if live.paused:
-            live.submit(Resume())
+        if not self._keeps_leases:
+            self.void_leases(live)
+            if live.paused:
+                live.submit(Resume())
         self._arm_all(live)
         for listener in self._listeners:
             await listener.resumed(live)

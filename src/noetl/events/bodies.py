@@ -143,6 +143,8 @@ class TokenClaimed(Body):
     worker: str = ""
     token: str = ""
     """The first of the run's tokens; a final step has none."""
+    session: str = ""
+    """That of the worker process with a server, on whose heartbeats the lease lives."""
 
 
 class LeaseExpired(Body):
@@ -151,8 +153,8 @@ class LeaseExpired(Body):
     run: str
     fence: int
     """The number of the claim that ended."""
-    reason: Literal["expired", "released"] = "expired"
-    """Its owner is gone, or gave it back with nothing in flight, which is no loss."""
+    reason: Literal["expired", "released", "voided"] = "expired"
+    """Its owner is gone; gave it back; or never had it. Only the first is a loss."""
 
 
 class TaskStarted(Reported):

@@ -3,6 +3,7 @@
 NoetlError
 ├── WrongSequence   an event does not fit the state: the history is broken, throw the state away
 ├── Refused         a command does not apply to the state: tell who gave it
+│   └── ReportEarly     what a worker reported before has not come: it sends that first
 └── NotOwner        a worker reports under a fence that is no longer valid: it stops
 """
 
@@ -15,6 +16,10 @@ class WrongSequence(NoetlError):
 
 class Refused(NoetlError):
     """The command does not apply to the execution as it is. Nothing has changed."""
+
+
+class ReportEarly(Refused):
+    """A report that was sent before this one is missing. Nothing has changed."""
 
 
 class NotOwner(NoetlError):

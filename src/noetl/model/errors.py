@@ -17,11 +17,13 @@ NoetlError
 ├── EventUnreadable        (noetl.events) a stored event is damaged, or a newer release wrote it
 ├── EventNameUnknown       (noetl.events) a filter names no event: show the hint
 ├── Refused                (noetl.kernel) a command does not apply to the execution as it is: say so
+│   ├── ReportEarly        (noetl.kernel) a report that was sent before is missing: have it sent again
 │   ├── CannotRepair       (noetl.engine) a repaired document changes what has ended: show what
 │   └── KeyConflict        (noetl.engine) an idempotency key is that of another request: name its holder
 ├── NotOwner               (noetl.kernel) a report comes too late, the run has another owner: drop it
 ├── WrongSequence          (noetl.kernel) an event cannot follow: the history, or the engine, is damaged
 ├── Unfetched              (noetl.kernel) values are needed that are not at hand: fetch its keys, go on
+├── MessageMalformed       (noetl.ports) what came from a worker or a server is no message: end its session
 ├── CredentialError        (noetl.ports) a credential cannot be had: show the hint
 │   ├── CredentialRefused  (noetl.credentials) it is none of its kind: show what is wrong
 │   ├── CredentialUnknown  (noetl.ports) there is none of this name
@@ -47,6 +49,9 @@ NoetlError
 ├── CannotRun              (noetl.engine) a valid playbook needs what is not here: a tool, a playbook
 ├── CannotFork             (noetl.engine) there is nothing to copy, or the copy could not go on
 ├── AlreadyRunning         (noetl.engine) another process runs this execution: ask that one
+├── ServerUnavailable      (noetl.worker) the server does not answer for now: try again
+├── FetchRefused           (noetl.worker) the server will not give this: the run cannot go on here
+├── WorkerRejected         (noetl.worker) the server does not serve this worker: show the hint
 ├── ExecutionFailed        (noetl) an execution that was to complete did not: look at its error
 ├── ApiProblem             (noetl.server) a request ends here: it is the answer
 ├── ListenFailed           (noetl.server) a server cannot listen as it was told: show the hint

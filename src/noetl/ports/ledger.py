@@ -48,7 +48,7 @@ class Ledger(Protocol):
     def report(self, run: RunState, *bodies: EventBody, claim_next: bool = False) -> RunState | None:
         """Records what happened in a run that the worker owns; the run is up to date afterwards.
 
-        With `go_on` the worker takes the next run that is ready, if this one has ended: it owns that then.
+        With `claim_next` the worker takes the next run that is ready, if this one has ended, and owns that.
         """
         ...
 
@@ -67,3 +67,16 @@ class Ledger(Protocol):
     def log(self, run: RunState, iteration: int, task: str, attempt: int, text: str) -> None:
         """A line that a task printed."""
         ...
+
+
+def log_source(run: RunState, iteration: int, task: str, attempt: int) -> dict[str, str | int]:
+    """Where a line that a task printed comes from, as logs keep it."""
+    source: dict[str, str | int] = {
+        "step": run.step.name,
+        "run": run.id,
+        "task": task,
+        "attempt": attempt,
+    }
+    if run.loop is not None:
+        source["iteration"] = iteration
+    return source

@@ -90,7 +90,7 @@ class Owners:
         self._file = file
         self._path = os.path.realpath(file)
         self._keeps_open = False
-        self._kept: _LockFile | None = None
+        self._open_file: _LockFile | None = None
 
     def keep_open(self) -> None:
         """The file stays open from the next `acquire` until `close`.
@@ -119,7 +119,7 @@ class Owners:
                 lock_file.close_if_unused()
                 return None
             lock_file.held.add(byte)
-            if self._keeps_open and self._kept is not lock_file:
+            if self._keeps_open and self._open_file is not lock_file:
                 self._keep(lock_file)
             return Ownership(lock_file, byte)
 
@@ -154,13 +154,13 @@ class Owners:
             lock_file.close_if_unused()
 
     def _keep(self, lock_file: _LockFile | None) -> None:
-        kept, self._kept = self._kept, lock_file
+        previous, self._open_file = self._open_file, lock_file
         if lock_file is not None:
             lock_file.users += 1
         # A forked child leaves the descriptor alone that its parent opened, as it does with what that owns.
-        if kept is not None and kept.process == os.getpid():
-            kept.users -= 1
-            kept.close_if_unused()
+        if previous is not None and previous.process == os.getpid():
+            previous.users -= 1
+            previous.close_if_unused()
 
     def _lock_file(self) -> _LockFile:
         path = self._path

@@ -78,6 +78,8 @@ class Runner:
     def take(self, ledger: Ledger, run: RunState) -> None:
         """Owns a run that was just claimed."""
         claimed = ClaimedRun(ledger, run)
+        if (before := self._claimed.get(claimed.key)) is not None:
+            self._leave(before)  # it was lost, and came back before that was noticed
         self._claimed[claimed.key] = claimed
         claimed.keychain = self._keychains.of(ledger)
         if claimed.keychain is not None and not claimed.keychain.opened:

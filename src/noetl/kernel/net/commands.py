@@ -30,29 +30,33 @@ class Claim(Struct, frozen=True):
 
     run: str
     worker: str = ""
+    session: str = ""
 
 
 class Report(Struct, frozen=True):
     """What happened in a run, by its owner: all or nothing.
 
     `report_no` is the number of its first event among all that were reported under this fence, from 0.
-    A report that was recorded already gives no events. `claims` is the worker that takes the next run of
-    the execution if this one has ended and another is ready.
+    What was recorded already gives no events. `data` are the bodies as a worker elsewhere has encoded them,
+    large values stored: these bytes are kept, and what cannot follow is refused.
     """
 
     run: str
     fence: int
     report_no: int
     bodies: tuple[EventBody, ...]
-    claims: str = ""
+    data: tuple[bytes, ...] = ()
 
 
 class LeaseLost(Struct, frozen=True):
-    """The owner of a run is gone, or gives it back."""
+    """The owner of a run is gone, gives it back, or never had it.
+
+    The third owner in a row that is gone without having reported anything ends the run.
+    """
 
     run: str
     fence: int
-    reason: Literal["expired", "released"] = "expired"
+    reason: Literal["expired", "released", "voided"] = "expired"
 
 
 class Cancel(Struct, frozen=True):

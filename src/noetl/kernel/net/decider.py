@@ -3,6 +3,7 @@
 An event that is too large whatever leaves it ends what it is about, with kind `limit`.
 """
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from msgspec import structs
@@ -17,6 +18,7 @@ from noetl.events.bodies import (
     StepDone,
     StepFailed,
     StepScheduled,
+    TokenClaimed,
     TokenDiscarded,
 )
 from noetl.events.codec import encode
@@ -66,8 +68,8 @@ MAX_EVENTS_AT_ONCE = 10_000
 _FROM_OUTSIDE = frozenset({Request, Signal, PatchCtx, Fork, Retry, CompleteStep})
 """Commands that bring values along, of whatever size."""
 
-_LEAVES_RUN_OPEN = REPORTED_INSIDE - {RunSuspended}
-"""What happens inside a run that goes on: nothing follows unless it wrote what others wait for."""
+_LEAVES_RUN_OPEN = (REPORTED_INSIDE - {RunSuspended}) | {TokenClaimed}
+"""What happens to a run that goes on: nothing follows unless it wrote what others wait for."""
 
 
 def decide(state: ExecutionState, command: Command, now: int) -> list[EventBody]:
@@ -162,15 +164,18 @@ def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
     bodies = decide(state, command, now)
     if type(command) in _FROM_OUTSIDE:
         bodies = _within_limit(state, command, bodies, now)
-    _record(state, bodies, events, now)
+    sent = _unrecorded_data(state, command) if type(command) is Report and command.data and bodies else ()
+    _record(state, bodies, events, now, sent)
     # The fast path of `_proceed`, after every task of a large loop: where a run goes on and nothing is on the
     # agenda, `decide_next` finds nothing.
     if not events or (type(events[-1].body) in _LEAVES_RUN_OPEN and not state.agenda and not state.stopping):
         return events
-    _proceed(state, events, now)
-    if isinstance(command, Report) and command.claims and len(events) < MAX_EVENTS_AT_ONCE:
-        _claim_next(state, command, events, now)
-    return events
+    return _proceed(state, events, now)
+
+
+def _unrecorded_data(state: ExecutionState, report: Report) -> Sequence[bytes]:
+    """What a worker sent, but for what is recorded already."""
+    return report.data[state.runs[report.run].reported - report.report_no :]
 
 
 def _within_limit(
@@ -186,13 +191,6 @@ def _within_limit(
         # Without what was given, which fits into nothing; that it was refused is recorded.
         return decide(state, structs.replace(command, workload={}, ctx={}, labels={}, error=error), now)
     return bodies
-
-
-def _claim_next(state: ExecutionState, command: Report, events: list[Event], now: int) -> None:
-    """Whoever reported the end of a run goes on with the execution, without asking again."""
-    ended = type(command.bodies[-1]) in RUN_ENDS
-    if ended and state.ready and state.status == "running" and not state.stopping:
-        _record(state, operations.decide_claim(state, Claim(state.ready.first, command.claims)), events, now)
 
 
 def proceed(state: ExecutionState, now: int) -> list[Event]:
@@ -217,22 +215,33 @@ def _proceed(state: ExecutionState, events: list[Event], now: int) -> list[Event
     return events
 
 
-def _record(state: ExecutionState, bodies: list[EventBody], events: list[Event], now: int) -> None:
+def _record(
+    state: ExecutionState,
+    bodies: list[EventBody],
+    events: list[Event],
+    now: int,
+    sent: Sequence[bytes] = (),
+) -> None:
+    """`sent` are the first of the bodies as a worker elsewhere has encoded them; there are no events yet."""
     limit = state.plan.smallest_limit
     for decided in bodies:
         body = decided
         kind = type(body)
         if kind in RUN_ENDS:
             body = _seal_body(state, body, now)  # type: ignore[arg-type]  # its type was asked
-        data = encode(body)
-        size = len(data)
-        # The fast path of `_externalize_body`: the bytes are needed anyway, and so few hold nothing large.
-        if size > limit:
-            body, data = _externalize_body(state, body, data)
+        if sent and body is decided and len(events) < len(sent):
+            data = sent[len(events)]  # its sender has taken out what is large, and folded just this
             size = len(data)
-        if kind is LoopIterationCompleted:
-            body, data = _store_chunk(state, body, data)  # type: ignore[arg-type]  # its type was asked
+        else:
+            data = encode(body)
             size = len(data)
+            # The fast path of `_externalize_body`: the bytes are needed anyway; so few hold nothing large.
+            if size > limit:
+                body, data = _externalize_body(state, body, data)
+                size = len(data)
+            if kind is LoopIterationCompleted:
+                body, data = _store_chunk(state, body, data)  # type: ignore[arg-type]  # its type was asked
+                size = len(data)
         if size > EVENT_MAX_BYTES:
             body = end_oversized(state, body, size)
             data = encode(body)

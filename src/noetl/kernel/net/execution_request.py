@@ -16,12 +16,12 @@ from noetl.kernel.net.commands import Request
 from noetl.kernel.pipeline.policy import SECOND, expression_error_info
 from noetl.kernel.scopes import CTX_BYTES, inline_stand_in, limit_error, state_scope, workload_scope
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.kernel.state.run_state import HANDING_ON
+from noetl.kernel.state.run_state import COUNTING_LOSSES
 from noetl.kernel.state.variables import json_size, mapping_size
 from noetl.model.errors import ExpressionError
 from noetl.model.reference import escape
 
-DECIDER = HANDING_ON
+DECIDER = COUNTING_LOSSES
 """The number of these rules, recorded with each execution."""
 
 

@@ -21,7 +21,7 @@ from noetl.events.bodies import (
     TokenClaimed,
     TokenDiscarded,
 )
-from noetl.kernel.errors import NotOwner, Refused
+from noetl.kernel.errors import NotOwner, Refused, ReportEarly, WrongSequence
 from noetl.kernel.net.admission import fail_at_admission
 from noetl.kernel.net.commands import (
     Cancel,
@@ -38,11 +38,11 @@ from noetl.kernel.net.commands import (
     TimerFired,
 )
 from noetl.kernel.net.execution_request import merge_mappings
-from noetl.kernel.pipeline.interpreter import cancel_run
+from noetl.kernel.pipeline.interpreter import MOST_LOSSES, cancel_run
 from noetl.kernel.scopes import CTX_BYTES, inline_stand_in
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.kernel.state.run_fold import RUN_FOLDS, RunEnd
-from noetl.kernel.state.run_state import RunState
+from noetl.kernel.state.run_fold import RUN_FOLDS, RunEnd, require_foldable
+from noetl.kernel.state.run_state import COUNTING_LOSSES, RunState
 from noetl.kernel.state.variables import size_growth
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import escape
@@ -68,7 +68,7 @@ def decide_claim(state: ExecutionState, command: Claim) -> list[EventBody]:
     if command.run not in state.ready:
         raise Refused(f"{command.run} is not ready to be claimed")
     token = state.runs[command.run].token
-    return [TokenClaimed(run=command.run, worker=command.worker, token=token)]
+    return [TokenClaimed(run=command.run, worker=command.worker, token=token, session=command.session)]
 
 
 def decide_lease_lost(state: ExecutionState, command: LeaseLost) -> list[EventBody]:
@@ -76,7 +76,15 @@ def decide_lease_lost(state: ExecutionState, command: LeaseLost) -> list[EventBo
     if run is None or run.phase != "claimed" or run.fence != command.fence:
         return []
     expired = LeaseExpired(run=run.id, fence=run.fence, reason=command.reason)
-    return [expired, cancel_run(run, source="server")] if state.stopping else [expired]
+    if state.stopping:
+        return [expired, cancel_run(run, source="server")]
+    lost = run.losses + (command.reason == "expired")
+    if lost < MOST_LOSSES or command.reason != "expired" or state.decider < COUNTING_LOSSES:
+        return [expired]
+    # Nobody renders it again: what it does to its owners it would do to the next one.
+    message = f"{lost} workers in a row were lost with this run before they had reported anything"
+    error = ErrorInfo(kind="worker_lost", message=message, retryable=True)
+    return [expired, StepFailed(run=run.id, error=error, source="server")]
 
 
 def decide_cancel(state: ExecutionState, command: Cancel) -> list[EventBody]:
@@ -222,7 +230,7 @@ def _execution_timeout(state: ExecutionState, now: int) -> list[EventBody]:
 
 
 def decide_report(state: ExecutionState, command: Report) -> list[EventBody]:
-    """The report's events, or none if they are recorded already. Only the last may end the run.
+    """The report's events but for those that are recorded already. Only the last may end the run.
 
     A run that is paused too late is resumed at once.
     """
@@ -231,8 +239,8 @@ def decide_report(state: ExecutionState, command: Report) -> list[EventBody]:
         raise NotOwner(f"{command.run} is not owned under fence {command.fence}")
     if command.report_no + len(command.bodies) <= run.reported:
         return []
-    if command.report_no != run.reported:
-        raise Refused(f"report {command.report_no} of {run.id} came before report {run.reported}")
+    if command.report_no > run.reported:
+        raise ReportEarly(f"report {command.report_no} of {run.id} came before report {run.reported}")
     last = command.bodies[-1]
     for body in command.bodies:
         kind = type(body)
@@ -240,7 +248,12 @@ def decide_report(state: ExecutionState, command: Report) -> list[EventBody]:
             raise Refused(f"a worker does not report {kind.__name__} here")
         if body.run != run.id:  # type: ignore[union-attr]  # all of these have it
             raise Refused(f"{kind.__name__} is not about {run.id}")
-    bodies: list[EventBody] = list(command.bodies)
+    bodies: list[EventBody] = list(command.bodies[run.reported - command.report_no :])
+    if command.data:
+        try:
+            require_foldable(run, bodies)
+        except WrongSequence as error:
+            raise Refused(f"the report of {run.id} cannot follow: {error}") from error
     match bodies[-1]:
         case RunSuspended(reason="pause") if not state.paused:
             # The execution went on before this came, and nobody would wake the run.

@@ -100,7 +100,7 @@ def advance_frame(run: RunState, frame: Frame, now: int, secrets: Secrets | None
         if secrets is not None:
             fault = replace(fault, message=secrets.mask_message(fault.message, None))
         return _fail_frame(run, frame, fault)
-    if frame.losses >= MOST_LOSSES:
+    if frame.losses >= MOST_LOSSES and frame.lost_workers >= MOST_LOSSES:
         return _judge_lost_attempt(run, frame, now, masked, fetched)
     return Record(attempt.started) if attempt.task.kind in WAITING_KINDS else attempt
 
@@ -124,7 +124,7 @@ def _await_retry(run: RunState, frame: Frame, until: int, now: int) -> Move:
 def _judge_lost_attempt(
     run: RunState, frame: Frame, now: int, masked: Mapping[str, Any] | None, fetched: Fetched
 ) -> Move:
-    message = f"{frame.losses} workers were lost while they ran this"
+    message = f"{frame.lost_workers} workers were lost while they ran this"
     lost = failed(ErrorInfo(kind="worker_lost", message=message, retryable=True))
     outcome = replace(lost, meta=wait_attempt_meta(run, frame, now))
     return Record(judge_with_policy(run, frame.index, outcome, now, masked, fetched))

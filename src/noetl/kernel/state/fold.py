@@ -84,6 +84,7 @@ def _fold_token_claimed(state: ExecutionState, body: of.TokenClaimed, event: Eve
         raise WrongSequence(f"{run.id} is {run.phase} and cannot be claimed")
     state.ready.discard(run.id)
     run_fold.claim_run(run, event.seq)
+    run.session = body.session
     run.since = run.since or event.ts
 
 
@@ -93,7 +94,7 @@ def _fold_lease_expired(state: ExecutionState, body: of.LeaseExpired, event: Eve
         raise WrongSequence(f"{run.id} is not owned under fence {body.fence}")
     # That an owner is gone may be noticed much later: it worked until the last event before.
     marking.stop_clock(state, run, event.ts if body.reason == "released" else state.last_ts)
-    run_fold.release_run(run)
+    run_fold.release_run(run, lost=body.reason == "expired")
     _offer(state, run)
 
 

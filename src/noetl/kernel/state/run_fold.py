@@ -1,7 +1,7 @@
 """What events mean for a run: the fold that server and worker share."""
 
 from bisect import insort
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from operator import itemgetter
 from typing import Any, TypeAlias, assert_never
 
@@ -11,7 +11,9 @@ from noetl.events import bodies as of
 from noetl.events.bodies import Patch
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.plan import WAITING_KINDS
+from noetl.kernel.state.agenda import OrderedSet
 from noetl.kernel.state.run_state import (
+    COUNTING_LOSSES,
     HANDING_ON,
     Frame,
     LoopState,
@@ -20,6 +22,7 @@ from noetl.kernel.state.run_state import (
     Suspension,
     reducer_of,
 )
+from noetl.kernel.state.variables import Variables
 
 FAILURES_KEPT = 100
 
@@ -32,14 +35,17 @@ def claim_run(run: RunState, fence: int) -> None:
         open_frame(run, 0)
 
 
-def release_run(run: RunState) -> None:
-    """The owner is gone: what it had begun may have happened or not."""
+def release_run(run: RunState, *, lost: bool) -> None:
+    """Nobody owns it: what its owner had begun may have happened or not, so it is delivered again."""
     run.phase = "suspended" if run.stalled else "ready"
     run.fence = 0
+    given_back = not lost and run.inputs.decider >= COUNTING_LOSSES
+    run.losses += lost
     for frame in run.frames.values():
         if frame.running and frame.suspension is None and frame.resumption is None:
             frame.running = False
             frame.losses += 1
+            frame.given_back += given_back
             run.busy.add(str(frame.index))
 
 
@@ -57,7 +63,7 @@ def fork_run(run: RunState) -> None:
             frame.losses += 1
             run.busy.add(str(frame.index))
         frame.attempt -= frame.losses > 0  # here nobody has tried it yet
-        frame.losses = 0
+        frame.losses = frame.given_back = 0
     run.fence = 0
     run.phase = "suspended" if run.stalled else "ready"
 
@@ -131,7 +137,7 @@ def fold_task_processed(run: RunState, body: of.TaskProcessed) -> None:
     if not (frame.running or frame.losses) or run.task(frame).label != body.task:
         raise WrongSequence(f"{run.id}/{body.iteration} is not running `{body.task}`")
     frame.running = False
-    frame.losses = 0
+    frame.losses = frame.given_back = 0
     frame.input = None
     frame.resumption = None
     run.busy.add(str(frame.index))
@@ -307,7 +313,7 @@ def reopen_run(run: RunState, children: Collection[str]) -> None:
     Tasks that failed with one of `children` wait for it again; others start a new one.
     """
     run.phase, run.event, run.error, run.failed_task, run.failed_attempt = "ready", "", None, "", 0
-    run.fence = run.reported = run.owed = 0
+    run.fence = run.reported = run.owed = run.losses = 0
     run.paused = False
     loop = run.loop
     if loop is not None:
@@ -324,7 +330,7 @@ def reopen_run(run: RunState, children: Collection[str]) -> None:
         if frame.status == "failed":
             frame.status, frame.error = "open", None
         frame.forgiven = frame.attempt
-        frame.losses = 0
+        frame.losses = frame.given_back = 0
         frame.retry_at = frame.suspension = frame.resumption = None
         if frame.child not in children:
             frame.child = ""
@@ -355,3 +361,51 @@ def evolve_run(run: RunState, body: of.EventBody) -> None:
     # What the owner has reported is counted, so that a report which comes twice is known as such.
     if type(body) is not of.RunResumed:
         run.reported += 1
+        run.losses = 0
+
+
+def require_foldable(run: RunState, bodies: Iterable[of.EventBody]) -> None:
+    """Raises WrongSequence unless these can happen in the run, one after the other. It is not changed."""
+    trial = _trial_copy(run, {getattr(body, "iteration", getattr(body, "index", 0)) for body in bodies})
+    for body in bodies:
+        if trial.phase != "claimed":
+            raise WrongSequence(f"{run.id} is {trial.phase}, so nothing can happen in it")
+        if type(body) in RUN_FOLDS:
+            try:
+                evolve_run(trial, body)
+            except (IndexError, KeyError, TypeError, ValueError) as fault:
+                raise WrongSequence(f"{type(body).__name__} cannot happen in {run.id}: {fault!r}") from fault
+
+
+def _trial_copy(run: RunState, iterations: Collection[int]) -> RunState:
+    """A run that can be folded into without a trace in this one, as far as these iterations go."""
+    frames = dict(run.frames)
+    for index in iterations:
+        if (frame := frames.get(index)) is not None:
+            frames[index] = replace(
+                frame, visits=dict(frame.visits), results=dict(frame.results), iter=_written_apart(frame.iter)
+            )
+    loop = run.loop
+    if loop is not None:
+        loop = replace(
+            loop,
+            ended=set(loop.ended),
+            failures=list(loop.failures),
+            results=list(loop.results),
+            chunks=list(loop.chunks),
+            contributions=dict(loop.contributions),
+            failed_frames=dict(loop.failed_frames),
+        )
+    return replace(
+        run,
+        frames=frames,
+        loop=loop,
+        busy=OrderedSet.of(run.busy),
+        ctx=_written_apart(run.ctx),
+        variables=_written_apart(run.variables),
+    )
+
+
+def _written_apart(variables: Variables) -> Variables:
+    """The same, copied by its own first write; the original does not know of it."""
+    return Variables(variables.values, shared=True, size=variables.size)

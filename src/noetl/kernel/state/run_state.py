@@ -18,6 +18,9 @@ Phase: TypeAlias = Literal["ready", "claimed", "suspended", "ended"]
 HANDING_ON = 3
 """The first version of the rules by which an error that has a result hands it on as `_prev`."""
 
+COUNTING_LOSSES = 4
+"""The first version by which the owners of a run that were lost are counted, and only those."""
+
 
 class ExecutionInputs:
     """What an execution was asked with. Shared by its state and all its runs.
@@ -83,6 +86,9 @@ class Frame(Struct):
     transitions: int = 0
     running: bool = False
     losses: int = 0
+    """Deliveries of the attempt that ended without an outcome."""
+    given_back: int = 0
+    """Those of them whose worker was not lost."""
     began_at: int = 0
     """When a task that waits began, by its worker's clock."""
     input: Any = None
@@ -98,6 +104,10 @@ class Frame(Struct):
     resumption: Resumption | None = None
     status: Literal["open", "done", "failed"] = "open"
     error: ErrorInfo | None = None
+
+    @property
+    def lost_workers(self) -> int:
+        return self.losses - self.given_back
 
 
 class LoopState(Struct):
@@ -146,6 +156,10 @@ class RunState(Struct):
     """The first of its tokens."""
     phase: Phase = "ready"
     fence: int = 0
+    session: str = ""
+    """Of the last claim: whose heartbeats keep the lease, where a server has given it to a worker."""
+    losses: int = 0
+    """Owners in a row that were lost without having reported anything."""
     reported: int = 0
     paused: bool = False
     frames: dict[int, Frame] = {}

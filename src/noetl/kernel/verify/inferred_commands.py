@@ -92,7 +92,7 @@ def infer_commands(state: ExecutionState, tail: Sequence[Event]) -> Iterator[Com
         case PlaybookExecutionRequested():
             yield _infer_request(state, body, tail)
         case TokenClaimed():
-            yield Claim(body.run, body.worker)
+            yield Claim(body.run, body.worker, body.session)
         case LeaseExpired():
             yield LeaseLost(body.run, body.fence, body.reason)
         case ExecutionPaused():
@@ -292,7 +292,7 @@ def _came_from_outside(run: RunState, frame: Frame, body: TaskProcessed) -> bool
     """Whether the outcome came from outside."""
     task = run.task(frame)
     if not frame.running:
-        return frame.losses >= MOST_LOSSES and reads_keychain(task) and body.outcome.status == "error"
+        return frame.lost_workers >= MOST_LOSSES and reads_keychain(task) and body.outcome.status == "error"
     if frame.resumption is not None:
         return False
     return task.kind not in WAITING_KINDS or (task.kind == "playbook" and body.outcome.status == "error")

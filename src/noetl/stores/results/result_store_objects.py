@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import msgspec
 
+from noetl.kernel.result_rules import ResultRules
 from noetl.model.json import Json
 from noetl.model.reference import StoredReference, hash_of_key, object_reference, store_of_key
 from noetl.ports.results import ResultError, ResultMissing, ResultStore
@@ -118,6 +119,18 @@ class ResultStoreObjects:
         except msgspec.DecodeError:
             raise ResultError(f"the artifact `{name}` is damaged", "put it again") from None
         return entry
+
+
+def task_objects(results: ResultStore, execution_id: str, rules: ResultRules) -> ResultStoreObjects:
+    """The objects of an execution for a task with these rules."""
+    return ResultStoreObjects(
+        results,
+        execution_id,
+        store=rules.store,
+        # What tools store is mostly packed already, or read in parts: only who asks for it has it packed.
+        compression=rules.compression if rules.packs_objects else "none",
+        about=rules.reference_fields,
+    )
 
 
 class FileDraft:

@@ -190,11 +190,11 @@ class AppendBatch:
         for seq, ts, kind, version, body, last in map(astuple, rows):  # with one call for each row, not six
             numbers += (seq, ts, kind, version, last, len(body))
             bodies.append(body)
+            checksum = None
             if last:  # a fork brings many appends along, everybody else one
-                values += (x, seq, ts, kind, version, body, last, checksum_of_append(numbers, bodies))
+                checksum = checksum_of_append(numbers, bodies)
                 numbers, bodies = [], []
-            else:
-                values += (x, seq, ts, kind, version, body, last, None)
+            values += (x, seq, ts, kind, version, body, last, checksum)
 
     def _write_facts(self, changed: Sequence[_ExecutionChange]) -> None:
         insert_rows(

@@ -135,6 +135,8 @@ class Audit:
         match event.body:
             case TaskStarted() as body:
                 self._check_start(simulated_attempt_of(execution, body), body)
+                if self.mirrors[execution].runs[body.run].frames[body.iteration].lost_workers >= MOST_LOSSES:
+                    raise AuditFailure(f"{body.run}/{body.iteration} goes on after {MOST_LOSSES} losses")
             case TaskProcessed() as body:
                 self._check_outcome(execution, body)
             case TokenClaimed() as body:
@@ -147,6 +149,8 @@ class Audit:
                 self.owners[execution, body.run] = 0
             case StepDone() | StepFailed() | LoopDone() as body:
                 self.owners[execution, body.run] = 0
+                if isinstance(body, StepFailed) and body.error.kind == "worker_lost":
+                    self.lost_workers += 1
                 if isinstance(body, StepFailed) and body.error.kind == "admission":
                     step = self.mirrors[execution].runs[body.run].step.name
                     self.turned_away[execution, step] += 1
@@ -176,8 +180,6 @@ class Audit:
             raise AuditFailure(f"{attempt} starts twice as delivery {body.redelivery}")
         if body.redelivery and (attempt, body.redelivery - 1) not in self.started:
             raise AuditFailure(f"{attempt} starts as delivery {body.redelivery}, which is one too many")
-        if body.redelivery >= MOST_LOSSES:
-            raise AuditFailure(f"{attempt} is delivered after {body.redelivery} losses")
         self.started.add((attempt, body.redelivery))
 
     def _check_outcome(self, execution: str, body: TaskProcessed) -> None:

@@ -64,6 +64,8 @@ class SimulatedServer:
         self.up = True
         self.states: dict[str, ExecutionState] = {}
         self.leases: dict[tuple[str, str, int], int] = {}
+        self.unheard: set[tuple[str, str, int]] = set()
+        """Leases that it gave, and of which it has heard nothing."""
         self.polling_workers: dict[str, SimulatedWorker] = {}
 
     def receive(self, action: Action) -> None:
@@ -80,7 +82,7 @@ class SimulatedServer:
             return
         self.world.note(self.name, "crashes")
         self.up = False
-        self.states, self.leases, self.polling_workers = {}, {}, {}
+        self.states, self.leases, self.unheard, self.polling_workers = {}, {}, set(), {}
         self.world.clock.later(self.world.random.uniform(0.1, 6), self.start)
 
     def start(self) -> None:
@@ -115,7 +117,11 @@ class SimulatedServer:
     def _check_lease(self, execution: str, run: str, fence: int) -> None:
         until = self.leases.setdefault((execution, run, fence), self.world.clock.now + LEASE)
         if until <= self.world.clock.now:
-            self.submit(execution, LeaseLost(run, fence))
+            # Who never beat for it may never have heard of it.
+            unheard = (execution, run, fence) in self.unheard and not self.states[execution].runs[
+                run
+            ].reported
+            self.submit(execution, LeaseLost(run, fence, "voided" if unheard else "expired"))
 
     def send_outbox(self) -> None:
         """Send what is in the outbox; it stays there until it is known to have arrived."""
@@ -238,7 +244,9 @@ class SimulatedServer:
 
     def _send_run(self, state: ExecutionState, name: str, worker: "SimulatedWorker") -> None:
         run = state.runs[name]
-        self.leases[state.execution_id, name, run.fence] = self.world.clock.now + LEASE
+        lease = state.execution_id, name, run.fence
+        self.leases[lease] = self.world.clock.now + LEASE
+        self.unheard.add(lease)
         data = msgspec.json.encode(dump_run(run))
         workload = msgspec.json.encode(state.inputs.workload)
         fence, playbook = run.fence, state.plan.playbook.hash
@@ -253,6 +261,7 @@ class SimulatedServer:
 
     def report(self, held_run: "HeldRun", number: int, bodies: Sequence[tuple[int, bytes]]) -> None:
         decoded = tuple(decode(kind, data, FORMAT) for kind, data in bodies)
+        self.unheard.discard((held_run.execution, held_run.name, held_run.fence))
         try:
             self.submit(held_run.execution, Report(held_run.name, held_run.fence, number, decoded))
         except NotOwner:
@@ -269,11 +278,13 @@ class SimulatedServer:
         for held_run in held_runs:
             control = self.control(held_run)
             if control.owned:
-                self.leases[held_run.execution, held_run.name, held_run.fence] = self.world.clock.now + LEASE
+                lease = held_run.execution, held_run.name, held_run.fence
+                self.unheard.discard(lease)
+                self.leases[lease] = self.world.clock.now + LEASE
             self._reply(held_run, partial(held_run.receive_control, control))
 
     def release(self, held_run: "HeldRun") -> None:
-        self.submit(held_run.execution, LeaseLost(held_run.name, held_run.fence))
+        self.submit(held_run.execution, LeaseLost(held_run.name, held_run.fence, "released"))
 
     def control(self, held_run: "HeldRun") -> RunControl:
         state = self.state_of(held_run.execution)

@@ -1,0 +1,271 @@
+"""The worker plane: what a server and its workers say to each other, each message one JSON document.
+
+A server decides and keeps, workers run. A worker registers, says how many runs it takes, gets commands, and
+reports what happened under the fence of each. Whatever brings a message, it means the same.
+"""
+
+from typing import Any, Final, Literal, TypeAlias, dataclass_transform
+
+import msgspec
+from msgspec import Raw, Struct
+
+from noetl.events.bodies import RunResumed
+from noetl.model.errors import NoetlError
+
+PROTOCOL: Final = 1
+"""Changes whenever a worker of another number could be misunderstood."""
+SUBPROTOCOL: Final = f"noetl.worker.v{PROTOCOL}"
+"""Of the WebSocket."""
+SESSION_HEADER: Final = "noetl-session"
+"""Whose message it is, where each comes in a request of its own."""
+
+
+class MessageMalformed(NoetlError):
+    """What came over the worker plane is no message: whoever sent it is not to be trusted."""
+
+
+@dataclass_transform(frozen_default=True)
+class Message(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+    """Common to all messages: `type` says which it is."""
+
+
+class RunLease(Struct, frozen=True, order=True):
+    """A run that a worker owns under this fence."""
+
+    execution: str
+    run: str
+    fence: int
+
+
+class Register(Message, tag="register"):
+    """The first message of a worker process; of a connection that it made anew, too.
+
+    `session` is empty the first time, and later what the server gave; `held` is what it works on then, and
+    what else it had claimed is given to others.
+    """
+
+    protocol: int
+    release: str = ""
+    worker: str = ""
+    pools: tuple[str, ...] = ("default",)
+    kinds: tuple[str, ...] = ()
+    slots: int = 0
+    session: str = ""
+    held: tuple[RunLease, ...] = ()
+
+
+class Registered(Message, tag="registered"):
+    """`session` is a random id of 128 bits; its leases live for `ttl` seconds after each heartbeat."""
+
+    session: str
+    ttl: float
+    server: str = ""
+
+
+class Rejected(Message, tag="rejected"):
+    """The worker cannot be served: it says why to its operator, and ends."""
+
+    code: str
+    message: str
+    hint: str = ""
+
+
+class ClaimCredit(Message, tag="claim"):
+    """The worker takes commands as long as it holds fewer than `slots` runs; of 0, none any more."""
+
+    slots: int
+
+
+class RunCommand(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A run that the worker owns from here. `run` is the run's state, as `dump_run` gives it.
+
+    A `workload` of null is large, and is to be fetched.
+    """
+
+    execution: str
+    fence: int
+    playbook: str
+    """The hash of its document."""
+    run: Raw
+    workload: Raw = Raw(b"null")
+    trace: str = ""
+
+
+class Work(Message, tag="work"):
+    commands: tuple[RunCommand, ...]
+
+
+SentEvent: TypeAlias = tuple[int, int, Raw]
+"""The number of its kind, the version of its format, and its body: these very bytes are stored."""
+
+
+class RunReport(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What happened in a run: all or nothing. `start` counts the events that were reported before.
+
+    `done` says that the worker has let go of the run: it ended, or waits for something.
+    """
+
+    execution: str
+    run: str
+    fence: int
+    start: int
+    events: tuple[SentEvent, ...]
+    done: bool = False
+
+
+class PrintedText(Struct, frozen=True, kw_only=True):
+    """What a task printed; `source` has its step, run, task, attempt and iteration."""
+
+    execution: str
+    source: dict[str, str | int]
+    text: str
+
+
+class WorkerReport(Message, tag="report"):
+    """Of many runs and executions. `no` counts the reports of a session, from 1."""
+
+    no: int
+    reports: tuple[RunReport, ...] = ()
+    logs: tuple[PrintedText, ...] = ()
+
+
+Verdict: TypeAlias = Literal["durable", "lost", "again"]
+"""It is recorded; somebody else owns the run, or nobody; or what was sent before is missing."""
+
+
+class Ack(Message, tag="ack"):
+    """A report is dealt with, and what is durable will survive a crash. One verdict for each run in it."""
+
+    no: int
+    verdicts: tuple[Verdict, ...]
+    commands: tuple[RunCommand, ...] = ()
+
+
+class RunNews(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How things stand with a run that a worker works on; it may come more than once.
+
+    `resumed` are the iterations that do not wait, as of the first `reported` events of the run.
+    """
+
+    execution: str
+    run: str
+    fence: int
+    owned: bool = False
+    stopping: bool = False
+    paused: bool = False
+    reported: int = 0
+    resumed: tuple[RunResumed, ...] = ()
+
+
+class News(Message, tag="news"):
+    items: tuple[RunNews, ...]
+
+
+class Heartbeat(Message, tag="heartbeat"):
+    """The worker lives, and so do its leases."""
+
+
+class Beaten(Message, tag="beaten"):
+    """`known` is false if the session has none any more: it ended, or the server does not know it."""
+
+    known: bool
+
+
+class Release(Message, tag="release"):
+    """Gives runs back; with `failed` the worker could not go on with them, which counts as a loss."""
+
+    runs: tuple[RunLease, ...]
+    failed: bool = False
+
+
+class Released(Message, tag="released"):
+    """It is recorded."""
+
+
+class FetchPlaybook(Message, tag="fetch_playbook"):
+    hash: str
+
+
+class FetchWorkload(Message, tag="fetch_workload"):
+    """Of an execution of which the session owns a run."""
+
+    execution: str
+
+
+class FetchCredential(Message, tag="fetch_credential"):
+    """From the server's credential store, for a session that owns a run of a playbook that uses secrets."""
+
+    name: str
+
+
+FetchRequest: TypeAlias = FetchPlaybook | FetchWorkload | FetchCredential
+
+
+class FetchedPlaybook(Message, tag="playbook"):
+    """A document as its author wrote it, under the name that problems call it by."""
+
+    text: str
+    name: str
+    dialect: str | None = None
+
+
+class FetchedValue(Message, tag="value"):
+    """A workload; of a credential `{kind, fields}`, or null if there is none."""
+
+    value: Any = None
+
+
+class FetchFailed(Message, tag="failed"):
+    """`code`: `not_found`, `forbidden` (not what the session has claimed) or `unavailable`, for a while."""
+
+    code: str
+    message: str
+
+
+FetchAnswer: TypeAlias = FetchedPlaybook | FetchedValue | FetchFailed
+FromWorker: TypeAlias = (
+    Register
+    | ClaimCredit
+    | WorkerReport
+    | Heartbeat
+    | Release
+    | FetchPlaybook
+    | FetchWorkload
+    | FetchCredential
+)
+FromServer: TypeAlias = (
+    Registered
+    | Rejected
+    | Work
+    | Ack
+    | News
+    | Beaten
+    | Released
+    | FetchedPlaybook
+    | FetchedValue
+    | FetchFailed
+)
+
+_ENCODER = msgspec.json.Encoder()
+_FROM_WORKER: msgspec.json.Decoder[FromWorker] = msgspec.json.Decoder(FromWorker)
+_FROM_SERVER: msgspec.json.Decoder[FromServer] = msgspec.json.Decoder(FromServer)
+
+
+def encode_message(message: Message) -> bytes:
+    return _ENCODER.encode(message)
+
+
+def decode_from_worker(data: bytes | str) -> FromWorker:
+    """Raises MessageMalformed."""
+    try:
+        return _FROM_WORKER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
+        raise MessageMalformed(f"no message of a worker: {fault}") from None
+
+
+def decode_from_server(data: bytes | str) -> FromServer:
+    """Raises MessageMalformed."""
+    try:
+        return _FROM_SERVER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
+        raise MessageMalformed(f"no message of a server: {fault}") from None

@@ -1,0 +1,290 @@
+"""Executions that a server keeps: what the worker of their runs reports, and when that is durable."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from msgspec import Raw
+
+from noetl.dsl.document.playbook import Playbook
+from noetl.events.bodies import EventBody, LoopDone, LoopIterationCompleted, RunSuspended, StepFailed
+from noetl.events.codec import FORMAT, encode
+from noetl.events.event_kind import KIND_NUMBERS
+from noetl.kernel.net.decider import oversize_error
+from noetl.kernel.plan import Plan
+from noetl.kernel.references.externalize import EVENT_MAX_BYTES, externalize
+from noetl.kernel.references.loop_chunks import add_chunk, add_manifest
+from noetl.kernel.result_rules import ResultRules
+from noetl.kernel.state.execution_state import Blob, PendingBlobs
+from noetl.kernel.state.run_fold import RUN_FOLDS, evolve_run
+from noetl.kernel.state.run_state import ExecutionInputs, RunState
+from noetl.ports.control import PrintedText, RunLease, RunNews, SentEvent
+from noetl.ports.ledger import log_source
+from noetl.ports.results import ExecutionObjects, ResultStore
+from noetl.stores.results.result_reader import ResultReader
+from noetl.stores.results.result_store_objects import ResultStoreObjects, task_objects
+
+FindPlaybook: TypeAlias = Callable[[str], Awaitable[tuple[Playbook, Path]]]
+
+
+class RemoteRun:
+    """A run that the server has given to this worker, and what of it the server has not acknowledged.
+
+    `durable` counts the events that are, of those reported under this fence. `done`: nothing is left but to
+    report it. `lost`: somebody else owns it, or nobody.
+    """
+
+    __slots__ = (
+        "done",
+        "durable",
+        "fence",
+        "ledger",
+        "lost",
+        "queue",
+        "run",
+        "start",
+        "suspended_at",
+        "uploads",
+    )
+
+    def __init__(self, ledger: "RemoteLedger", run: RunState) -> None:
+        self.ledger = ledger
+        self.run = run
+        self.fence = run.fence
+        self.start = self.durable = run.reported
+        """The number of the first event in `queue`."""
+        self.queue: list[SentEvent] = []
+        self.uploads = 0
+        """Values that its events name and that are on their way: those are not sent before."""
+        self.done = False
+        self.lost = False
+        self.suspended_at: dict[int, int] = {}
+        """The number of the event by which an iteration was suspended."""
+
+    @property
+    def lease(self) -> RunLease:
+        return RunLease(self.ledger.execution_id, self.run.id, self.fence)
+
+    @property
+    def reported(self) -> int:
+        return self.start + len(self.queue)
+
+    @property
+    def open(self) -> bool:
+        """Whether the server must still be told something, or more may happen in it."""
+        return not self.lost and not (self.done and self.durable >= self.reported)
+
+
+class Uplink(Protocol):
+    """How ledgers reach the server."""
+
+    def queue(self, run: RemoteRun, events: int) -> None:
+        """It has so many more events to report."""
+        ...
+
+    def forget(self, run: RemoteRun) -> None:
+        """What it has to report is not to be sent any more."""
+        ...
+
+    def hurry(self) -> None:
+        """Somebody waits for what is reported."""
+        ...
+
+    def print(self, line: PrintedText) -> None: ...
+
+    def upload(self, run: RemoteRun, blob: Blob) -> None:
+        """Stores what events of the run name; they wait for it."""
+        ...
+
+    def give_back(self, run: RemoteRun) -> None: ...
+
+    def recheck(self, run: RemoteRun) -> None:
+        """Something about a run has changed from outside."""
+        ...
+
+    def lease_holds(self) -> bool:
+        """Whether nobody else can own what this worker owns. If not, it owns nothing any more."""
+        ...
+
+
+class RemoteLedger:
+    """One execution of a server. See `noetl.ports.ledger.Ledger`.
+
+    What is reported is folded at once, as the server will: large values leave it here, by the same rules.
+    """
+
+    def __init__(
+        self,
+        uplink: Uplink,
+        plan: Plan,
+        inputs: ExecutionInputs,
+        *,
+        trace_id: str,
+        folder: Path,
+        results: ResultStore,
+        find_playbook: FindPlaybook,
+    ) -> None:
+        self._uplink = uplink
+        self.plan = plan
+        self.inputs = inputs
+        self.execution_id = inputs.execution_id
+        self.trace_id = trace_id
+        self.folder = folder
+        self.paused = False
+        self.stopping = False
+        self.runs: dict[str, RemoteRun] = {}
+        self._find_playbook = find_playbook
+        self._results = results
+        self._reader = ResultReader(results)
+        self._objects: dict[ResultRules, ResultStoreObjects] = {}
+        self._sizes = PendingBlobs()
+        self._blobs: dict[str, bytes] = {}
+        self._waiting: list[tuple[dict[RemoteRun, int], Callable[[], None]]] = []
+
+    @property
+    def playbook(self) -> Playbook:
+        return self.plan.playbook
+
+    async def playbook_of(self, playbook_hash: str) -> tuple[Playbook, Path]:
+        return await self._find_playbook(playbook_hash)
+
+    def take(self, run: RunState) -> RemoteRun:
+        """A run that was claimed for this worker. Nothing is claimed in an execution that pauses or stops."""
+        self.paused = self.stopping = False
+        remote = self.runs[run.id] = RemoteRun(self, run)
+        return remote
+
+    def objects(self, run: RunState, task: str) -> ExecutionObjects:
+        rules = run.step.task_rules.get(task, run.step.rules)
+        objects = self._objects.get(rules)
+        if objects is None:
+            objects = self._objects[rules] = task_objects(self._results, self.execution_id, rules)
+        return objects
+
+    def report(self, run: RunState, *bodies: EventBody, claim_next: bool = False) -> RunState | None:  # noqa: ARG002 - the next command comes with the acknowledgement
+        remote = self.runs[run.id]
+        before = len(remote.queue)
+        for reported in bodies:
+            body, data = self._externalized(remote, reported)
+            number = run.reported
+            if type(body) in RUN_FOLDS:
+                evolve_run(run, body)
+                if isinstance(body, RunSuspended) and body.reason != "pause":
+                    remote.suspended_at[body.iteration] = number
+            else:
+                run.phase, run.fence = "ended", 0
+                run.reported += 1
+            remote.queue.append((KIND_NUMBERS[type(body)], FORMAT, Raw(data)))
+            if type(body) is not type(reported):
+                break  # it fits into no event: what was reported with it does not follow
+        remote.done = run.phase != "claimed"
+        self._uplink.queue(remote, len(remote.queue) - before)
+        if remote.done:
+            self._uplink.hurry()
+        return None
+
+    def _externalized(self, remote: RemoteRun, body: EventBody) -> tuple[EventBody, bytes]:
+        """As the decider does it with what is reported in its own process."""
+        run, blobs = remote.run, list[Blob]()
+        if isinstance(body, LoopDone):
+            body, blobs = add_manifest(run, body, self._sizes)
+        data = encode(body)
+        if len(data) > self.plan.smallest_limit:
+            externalized, more = externalize(self.plan, run.step, body, self.execution_id)
+            if externalized is not body:
+                body, data = externalized, encode(externalized)
+                blobs += more
+        if isinstance(body, LoopIterationCompleted):
+            chunked, more = add_chunk(run, body, len(data), self._sizes)
+            if chunked is not body:
+                body, data = chunked, encode(chunked)
+                blobs += more
+        if len(data) > EVENT_MAX_BYTES:
+            body = StepFailed(run=run.id, error=oversize_error(body, len(data)))
+            data = encode(body)
+        for blob in blobs:
+            self._blobs[blob.key] = blob.data
+            self._uplink.upload(remote, blob)
+        return body, data
+
+    def uploaded(self, blob: Blob) -> None:
+        """Whoever wants it can have it from the server."""
+        self._blobs.pop(blob.key, None)
+
+    def give_back(self, run: RunState) -> None:
+        self._uplink.give_back(self.runs[run.id])
+
+    def when_durable(self, then: Callable[[], None]) -> None:
+        waits = {
+            run: run.reported for run in self.runs.values() if run.durable < run.reported and not run.lost
+        }
+        self._waiting.append((waits, then))
+        self._uplink.hurry()
+        if not waits:
+            asyncio.get_running_loop().call_soon(self.settle)
+
+    def settle(self) -> None:
+        """Calls whoever waited for what is durable now. Nothing begins that could run elsewhere, too."""
+        ready: list[Callable[[], None]] = []
+        waiting, self._waiting = self._waiting, []
+        for waits, then in waiting:
+            if all(run.lost or run.durable >= number for run, number in waits.items()):
+                ready.append(then)
+            else:
+                self._waiting.append((waits, then))
+        if ready and self._uplink.lease_holds():
+            for then in ready:
+                then()
+
+    def lose(self, remote: RemoteRun) -> None:
+        """Nobody here owns the run any more; its tasks are stopped. A second time does nothing."""
+        if remote.lost:
+            return
+        remote.lost = True
+        self._uplink.forget(remote)
+        remote.queue.clear()
+        if remote.run.phase == "claimed":
+            remote.run.phase, remote.run.fence = "ready", 0
+        if self.runs.get(remote.run.id) is remote:
+            del self.runs[remote.run.id]
+        self._uplink.recheck(remote)
+        self.settle()
+
+    def close_run(self, remote: RemoteRun) -> None:
+        """All of it is told."""
+        if self.runs.get(remote.run.id) is remote:
+            del self.runs[remote.run.id]
+
+    def receive(self, news: RunNews) -> None:
+        """It may come twice, and late: a resumption counts for a suspension that the server has seen."""
+        remote = self.runs.get(news.run)
+        if remote is None or remote.fence != news.fence:
+            return
+        if not news.owned:
+            if not remote.done:
+                self.lose(remote)
+            return
+        self.paused, self.stopping = news.paused, news.stopping
+        if remote.done:
+            return
+        for resumed in news.resumed:
+            frame = remote.run.frames.get(resumed.iteration)
+            if (
+                frame is not None
+                and frame.suspension is not None
+                and news.reported > remote.suspended_at.get(resumed.iteration, -1)
+            ):
+                evolve_run(remote.run, resumed)
+        self._uplink.recheck(remote)
+
+    async def read_blob(self, key: str) -> bytes:
+        waiting = self._blobs.get(key)
+        return waiting if waiting is not None else await self._reader.read(key)
+
+    def log(self, run: RunState, iteration: int, task: str, attempt: int, text: str) -> None:
+        source = log_source(run, iteration, task, attempt)
+        self._uplink.print(PrintedText(execution=self.execution_id, source=source, text=text))
+
+    async def close(self) -> None:
+        await self._reader.close()

@@ -1,0 +1,228 @@
+"""What runs report, on its way to the server: gathered, numbered, sent, and sent again until acknowledged."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple
+
+from msgspec import structs
+
+from noetl.kernel.state.execution_state import Blob
+from noetl.ports.control import (
+    Ack,
+    Message,
+    PrintedText,
+    Release,
+    RunReport,
+    SentEvent,
+    WorkerReport,
+)
+from noetl.ports.results import ResultError, ResultStore
+from noetl.worker.remote import RemoteRun
+
+FLUSH_EVENTS = 256
+FLUSH_SECONDS = 0.002
+MOST_UNDER_WAY = 8
+"""Messages that wait for their acknowledgement; meanwhile more gathers."""
+MESSAGE_BYTES = 1 << 20
+LOG_PIECE = 1 << 16
+"""Characters of a printed text that go together."""
+MOST_LOGGED = 1 << 24
+"""Characters that wait to be sent; what is printed beyond them is lost, as a log must stop no execution."""
+MOST_UNREPORTED = 10_000
+"""Events that the server has not acknowledged, above which nothing new is done."""
+
+
+class _Part(NamedTuple):
+    """What one message says of one run."""
+
+    run: RemoteRun
+    start: int
+    events: tuple[SentEvent, ...]
+
+
+class Reporter:
+    """See `noetl.worker.remote.Uplink`, of which this is the part that reports.
+
+    `send` takes a message if there is a connection; what was not acknowledged when one ended is sent again
+    over the next one, as the same message: the server knows what it has recorded.
+    """
+
+    def __init__(
+        self,
+        results: ResultStore,
+        *,
+        send: Callable[[Message], bool],
+        spawn: Callable[[Coroutine[Any, Any, None]], None],
+        wake: Callable[[], None],
+    ) -> None:
+        self._results = results
+        self._send = send
+        self._spawn = spawn
+        self._wake = wake
+        self._dirty: dict[RemoteRun, None] = {}
+        self._logs: list[PrintedText] = []
+        self._logged = 0
+        self._under_way: dict[int, tuple[WorkerReport, list[_Part]]] = {}
+        self._number = 0
+        self._lingering: asyncio.TimerHandle | None = None
+        self._urgent = False
+        self.unreported = 0
+        """Events that the server has not acknowledged."""
+
+    @property
+    def idle(self) -> bool:
+        return not (self._dirty or self._under_way or self._logs)
+
+    @property
+    def full(self) -> bool:
+        return self.unreported >= MOST_UNREPORTED
+
+    def queue(self, run: RemoteRun, events: int) -> None:
+        self._dirty[run] = None
+        self.unreported += events
+        self._linger()
+
+    def hurry(self) -> None:
+        self._urgent = True
+        self._wake()
+
+    def print(self, line: PrintedText) -> None:
+        if self._logged + len(line.text) > MOST_LOGGED:
+            return
+        self._logged += len(line.text)
+        for start in range(0, len(line.text) or 1, LOG_PIECE):
+            self._logs.append(structs.replace(line, text=line.text[start : start + LOG_PIECE]))
+        self._linger()
+
+    def _take_logs(self) -> tuple[PrintedText, ...]:
+        count = size = 0
+        for line in self._logs:
+            size += len(line.text)
+            count += 1
+            if size > MESSAGE_BYTES:
+                break
+        taken, self._logs = tuple(self._logs[:count]), self._logs[count:]
+        self._logged -= size
+        return taken
+
+    def upload(self, run: RemoteRun, blob: Blob) -> None:
+        run.uploads += 1
+        self._spawn(self._upload(run, blob))
+
+    async def _upload(self, run: RemoteRun, blob: Blob) -> None:
+        try:
+            await self._results.put(*blob)
+        except ResultError:
+            # What it reported cannot be recorded without it: somebody else may have more luck.
+            if not run.lost:
+                self._send(Release(runs=(run.lease,), failed=True))
+                run.ledger.lose(run)
+            return
+        finally:
+            run.uploads -= 1
+        run.ledger.uploaded(blob)
+        self.hurry()
+
+    def flush_if_due(self) -> None:
+        """At the end of a turn: what somebody waits for, or much, is sent; the rest within 2 ms."""
+        if self._urgent or self.unreported >= FLUSH_EVENTS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Sends what has gathered, as far as there is room under way."""
+        self._urgent = False
+        if self._lingering is not None:
+            self._lingering.cancel()
+            self._lingering = None
+        while len(self._under_way) < MOST_UNDER_WAY and self._send_next():
+            pass
+
+    def _send_next(self) -> bool:
+        logs = self._take_logs()
+        # What a run printed goes before its end: the server takes nothing from who does not own it.
+        parts = [] if self._logs else self._take()
+        if not parts and not logs:
+            return False
+        self._number += 1
+        reports = tuple(
+            RunReport(
+                execution=part.run.ledger.execution_id,
+                run=part.run.run.id,
+                fence=part.run.fence,
+                start=part.start,
+                events=part.events,
+                done=part.run.done and not part.run.queue,
+            )
+            for part in parts
+        )
+        message = WorkerReport(no=self._number, reports=reports, logs=logs)
+        self._under_way[self._number] = message, parts
+        self._send(message)
+        return True
+
+    def _take(self) -> list[_Part]:
+        parts: list[_Part] = []
+        size = 0
+        for run in list(self._dirty):
+            if run.uploads:
+                continue
+            count = 0
+            for event in run.queue:
+                size += len(bytes(event[2]))
+                count += 1
+                if size > MESSAGE_BYTES:
+                    break
+            if count:
+                parts.append(_Part(run, run.start, tuple(run.queue[:count])))
+                run.start += count
+                del run.queue[:count]
+            if not run.queue:
+                del self._dirty[run]
+            if size > MESSAGE_BYTES:
+                break
+        return parts
+
+    def resend(self) -> None:
+        """There is a new connection."""
+        for message, _ in self._under_way.values():
+            self._send(message)
+        self.flush()
+
+    def acknowledge(self, ack: Ack) -> None:
+        """What an unknown number says is known already."""
+        _, parts = self._under_way.pop(ack.no, (None, []))
+        for part, verdict in zip(parts, ack.verdicts, strict=False):
+            run = part.run
+            match verdict:
+                case "durable":
+                    run.durable = max(run.durable, part.start + len(part.events))
+                    self.unreported -= len(part.events)
+                    if not run.open:
+                        run.ledger.close_run(run)
+                case "again" if not run.lost:
+                    run.queue[:0] = part.events
+                    run.start = part.start
+                    self._dirty[run] = None
+                case _:
+                    self.unreported -= len(part.events)
+                    run.ledger.lose(run)
+        for ledger in {id(part.run.ledger): part.run.ledger for part in parts}.values():
+            ledger.settle()
+        if self._dirty or self._logs:
+            self.flush_if_due()
+            self._linger()
+        self._wake()
+
+    def forget(self, run: RemoteRun) -> None:
+        """It was lost: what waits is not sent."""
+        if run in self._dirty:
+            del self._dirty[run]
+        self.unreported -= len(run.queue)
+
+    def _linger(self) -> None:
+        if self._lingering is None:
+            self._lingering = asyncio.get_running_loop().call_later(FLUSH_SECONDS, self._flush_lingering)
+
+    def _flush_lingering(self) -> None:
+        self._lingering = None
+        self.flush()

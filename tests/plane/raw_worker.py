@@ -1,0 +1,151 @@
+"""A worker that says what the test wants it to say."""
+
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Subprotocol
+
+from noetl.events.bodies import EventBody, StepDone
+from noetl.events.codec import FORMAT, encode
+from noetl.events.event_kind import KIND_NUMBERS
+from noetl.ports.control import (
+    PROTOCOL,
+    SUBPROTOCOL,
+    Ack,
+    FromServer,
+    Message,
+    News,
+    Register,
+    Registered,
+    RunCommand,
+    RunLease,
+    RunReport,
+    Work,
+    WorkerReport,
+    decode_from_server,
+    encode_message,
+)
+from tests.plane.plane_processes import PATIENCE, Plane
+from tests.plane.plane_server import TOKEN
+
+KINDS = ("noop", "python", "shell")
+
+
+class RawPool:
+    """A pool that no other test knows: its runs come to these workers alone."""
+
+    def __init__(self, plane: Plane, name: str) -> None:
+        self.plane = plane
+        self.name = name
+
+    def start(self, workflow: str, **workload: Any) -> str:
+        head = f"executor: {{kind: distributed, spec: {{pool: {self.name}}}}}\n"
+        return self.plane.start(head + workflow, **workload)
+
+    def worker(self, **about: Any) -> "RawWorker":
+        return RawWorker(self.plane, **{"pools": (self.name,), **about})
+
+    def end(self, execution_id: str) -> str:
+        return str(self.plane.end(execution_id)["status"])
+
+    def events(self, execution_id: str) -> list[dict[str, Any]]:
+        return self.plane.events(execution_id)
+
+
+class RawWorker:
+    """One connection. A context manager. What comes is kept until it is asked for."""
+
+    def __init__(self, plane: Plane, **about: Any) -> None:
+        self._context = connect_raw(plane)
+        self._connection = self._context.__enter__()
+        register = Register(**{"protocol": PROTOCOL, "slots": 1, "kinds": KINDS, "worker": "raw", **about})
+        self.send(register)
+        self.welcome = self._receive()
+        self.session = self.welcome.session if isinstance(self.welcome, Registered) else ""
+        self._news: list[News] = []
+        self._acks: list[Ack] = []
+        self._commands: list[RunCommand] = []
+        self._number = 0
+
+    def __enter__(self) -> "RawWorker":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._context.__exit__(None, None, None)
+
+    def send(self, message: Message | bytes) -> None:
+        self._connection.send(message if isinstance(message, bytes) else encode_message(message))
+
+    def _receive(self) -> FromServer:
+        return decode_from_server(self._connection.recv(PATIENCE))
+
+    def _sort(self, message: FromServer) -> None:
+        match message:
+            case Ack():
+                self._acks.append(message)
+                self._commands += message.commands
+            case Work():
+                self._commands += message.commands
+            case News():
+                self._news.append(message)
+            case _:
+                raise AssertionError(message)
+
+    def command(self) -> RunCommand:
+        """The next one."""
+        while not self._commands:
+            self._sort(self._receive())
+        return self._commands.pop(0)
+
+    def news(self) -> News:
+        while not self._news:
+            self._sort(self._receive())
+        return self._news.pop(0)
+
+    def report(self, lease: RunLease, start: int, *bodies: EventBody, done: bool = False) -> str:
+        """The verdict."""
+        self._number += 1
+        events = tuple((KIND_NUMBERS[type(body)], FORMAT, Raw(encode(body))) for body in bodies)
+        report = RunReport(
+            execution=lease.execution, run=lease.run, fence=lease.fence, start=start, events=events, done=done
+        )
+        self.send(WorkerReport(no=self._number, reports=(report,)))
+        while not self._acks:
+            self._sort(self._receive())
+        ack = self._acks.pop(0)
+        assert ack.no == self._number
+        (verdict,) = ack.verdicts
+        return verdict
+
+    def end(self, command: RunCommand) -> str:
+        """Reports that the run is done."""
+        lease = lease_of(command)
+        return self.report(lease, 0, StepDone(run=lease.run), done=True)
+
+    def wait_until_closed(self) -> int:
+        """The code that the server closes it with."""
+        while self._connection.close_code is None:
+            with suppress(ConnectionClosed):
+                self._connection.recv(PATIENCE)
+        assert self._connection.close_code is not None
+        return self._connection.close_code
+
+
+def connect_raw(plane: Plane) -> ClientConnection:
+    return connect(
+        f"ws://127.0.0.1:{plane.port}/api/worker/stream",
+        subprotocols=[Subprotocol(SUBPROTOCOL)],
+        additional_headers={"Authorization": f"Bearer {TOKEN}"},
+        max_size=None,
+    )
+
+
+def lease_of(command: RunCommand) -> RunLease:
+    return RunLease(command.execution, msgspec.json.decode(command.run)["state"]["id"], command.fence)

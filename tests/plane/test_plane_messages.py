@@ -1,0 +1,328 @@
+"""What the server answers to workers, message by message."""
+
+import hashlib
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPConnection
+
+import msgspec
+import pytest
+
+from noetl.events.bodies import StepDone, TaskProcessed, TaskStarted
+from noetl.model.outcome import succeeded
+from noetl.ports.control import (
+    PROTOCOL,
+    SUBPROTOCOL,
+    Ack,
+    Beaten,
+    ClaimCredit,
+    FetchCredential,
+    FetchedPlaybook,
+    FetchFailed,
+    FetchPlaybook,
+    FetchWorkload,
+    FromServer,
+    Heartbeat,
+    Message,
+    Register,
+    Registered,
+    Rejected,
+    Release,
+    Released,
+    RunReport,
+    Work,
+    WorkerReport,
+    decode_from_server,
+    encode_message,
+)
+from noetl.server.plane.worker_routes import CLOSE_MALFORMED, CLOSE_UNKNOWN
+from noetl.settings import installed_release
+from tests.plane.plane_processes import PATIENCE, Plane, kinds
+from tests.plane.plane_server import TOKEN
+from tests.plane.raw_worker import RawPool, RawWorker, lease_of
+from tests.plane.test_plane_losses import reasons
+
+UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+    "Sec-WebSocket-Protocol": SUBPROTOCOL,
+}
+ONE = """\
+workflow:
+- step: start
+  tool: {kind: noop}
+"""
+TWO_TASKS = """\
+workflow:
+- step: start
+  tool: [{first: {kind: python, code: "1"}}, {second: {kind: python, code: "2"}}]
+"""
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    """A server without workers; leases are long."""
+    with Plane(tmp_path_factory.mktemp("bare"), ttl=300.0) as plane:
+        yield plane
+
+
+@pytest.fixture
+def pool(bare: Plane, request: pytest.FixtureRequest) -> RawPool:
+    return RawPool(bare, f"pool_{abs(hash(request.node.name))}")
+
+
+def test_a_worker_of_another_protocol_is_told_which_release_to_use(bare: Plane) -> None:
+    with RawWorker(bare, protocol=PROTOCOL + 1) as worker:
+        assert isinstance(worker.welcome, Rejected)
+        assert worker.welcome.code == "unsupported_protocol"
+        assert installed_release() in worker.welcome.hint
+
+
+def test_whoever_is_no_worker_is_turned_away(bare: Plane) -> None:
+    for token, status in (("somebody's", 403), (TOKEN, 101)):
+        with closing(HTTPConnection("127.0.0.1", bare.port, timeout=PATIENCE)) as connection:
+            connection.request(
+                "GET", "/api/worker/stream", headers={**UPGRADE, "Authorization": f"Bearer {token}"}
+            )
+            assert connection.getresponse().status == status
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        post(bare, "register", Register(protocol=PROTOCOL), token="somebody's")
+    assert refused.value.code == 403
+    refused.value.close()
+
+
+def test_what_is_no_message_ends_the_session_and_its_leases(pool: RawPool) -> None:
+    execution_id = pool.start(ONE)
+    with pool.worker() as worker:
+        worker.command()
+        worker.send(b'{"type": "report", "no": "one"}')
+        assert worker.wait_until_closed() == CLOSE_MALFORMED
+    with pool.worker() as other:
+        assert other.end(other.command()) == "durable"
+    assert pool.end(execution_id) == "completed"
+    assert reasons(pool.events(execution_id)) == ["expired"]
+
+
+def test_a_late_report_is_lost(short_lived: Plane) -> None:
+    plane = short_lived
+    execution_id = plane.start(ONE)
+    with RawWorker(plane) as worker:
+        late = worker.command()
+        assert worker.wait_until_closed() == CLOSE_UNKNOWN, "it did not beat"
+    with RawWorker(plane, session=worker.session, held=(lease_of(late),), slots=0) as again:
+        assert again.session == worker.session
+        (news,) = again.news().items
+        assert (news.run, news.fence, news.owned) == (lease_of(late).run, late.fence, False)
+        assert again.end(late) == "lost"
+    assert "StepDone" not in kinds(plane.events(execution_id))
+    with RawWorker(plane) as other:
+        fresh = other.command()
+        assert fresh.fence > late.fence
+        assert other.end(fresh) == "durable"
+    assert plane.end(execution_id)["status"] == "completed"
+
+
+def test_a_report_of_a_run_that_somebody_else_owns_is_lost(pool: RawPool) -> None:
+    execution_id = pool.start(ONE)
+    with pool.worker() as owner, pool.worker(slots=0) as other:
+        command = owner.command()
+        assert other.end(command) == "lost"
+        assert "StepDone" not in kinds(pool.events(execution_id))
+        assert owner.end(command) == "durable"
+    assert pool.end(execution_id) == "completed"
+
+
+def started(run: str, task: str) -> TaskStarted:
+    return TaskStarted(run=run, task=task)
+
+
+def processed(run: str, task: str) -> TaskProcessed:
+    return TaskProcessed(run=run, task=task, outcome=succeeded(1), do="continue")
+
+
+def test_what_is_reported_twice_or_in_part_again_is_recorded_once(pool: RawPool) -> None:
+    execution_id = pool.start(TWO_TASKS)
+    with pool.worker() as worker:
+        lease = lease_of(worker.command())
+        first = started(lease.run, "first"), processed(lease.run, "first")
+        assert worker.report(lease, 0, *first) == "durable"
+        assert worker.report(lease, 0, *first) == "durable"
+        assert worker.report(lease, 5, started(lease.run, "second")) == "again"
+        assert worker.report(lease, 0, *first, started(lease.run, "second")) == "durable"
+        end = processed(lease.run, "second"), StepDone(run=lease.run)
+        assert worker.report(lease, 3, *end, done=True) == "durable"
+    assert pool.end(execution_id) == "completed"
+    names = kinds(pool.events(execution_id))
+    assert (names.count("TaskStarted"), names.count("TaskProcessed")) == (2, 2)
+
+
+def test_a_report_that_cannot_follow_is_refused_and_the_run_goes_on_elsewhere(pool: RawPool) -> None:
+    execution_id = pool.start(TWO_TASKS)
+    with pool.worker(slots=1) as worker, pool.worker(slots=0) as other:
+        lease = lease_of(worker.command())
+        assert worker.report(lease, 0, started(lease.run, "first")) == "durable"
+        worker.send(ClaimCredit(slots=0))
+        wrong = processed(lease.run, "first"), processed(lease.run, "first")
+        assert worker.report(lease, 1, *wrong) == "lost"
+        other.send(ClaimCredit(slots=1))
+        command = other.command()
+        assert lease_of(command).run == lease.run
+        assert other.end(command) == "durable"
+    assert pool.end(execution_id) == "completed"
+    assert "TaskProcessed" not in kinds(pool.events(execution_id))
+    assert reasons(pool.events(execution_id)) == ["expired"]
+
+
+def test_what_a_worker_never_saw_comes_again_and_counts_as_no_loss(pool: RawPool) -> None:
+    execution_id = pool.start(ONE)
+    with pool.worker() as worker:
+        unseen = worker.command()
+    with pool.worker(session=worker.session) as again:
+        command = again.command()
+        assert command.fence > unseen.fence
+        assert again.end(command) == "durable"
+    pool.end(execution_id)
+    assert reasons(pool.events(execution_id)) == ["voided"]
+
+
+def test_runs_go_to_workers_of_their_pool_that_know_their_kinds(pool: RawPool) -> None:
+    execution_id = pool.start(ONE)
+    with (
+        pool.worker(pools=("another",)) as elsewhere,
+        pool.worker(kinds=("python",)) as ignorant,
+        pool.worker(pools=(pool.name, "default")) as worker,
+    ):
+        assert worker.command().execution == execution_id
+        other = RawPool(pool.plane, "another").start(ONE)
+        assert elsewhere.command().execution == other
+        assert ignorant.session
+
+
+def test_a_worker_gets_no_more_runs_than_it_has_slots_and_executions_take_turns(pool: RawPool) -> None:
+    fan = """\
+workflow:
+- step: start
+  next: {spec: {mode: inclusive}, arcs: [{step: a}, {step: b}, {step: c}]}
+- step: a
+  tool: {kind: noop}
+- step: b
+  tool: {kind: noop}
+- step: c
+  tool: {kind: noop}
+"""
+    first, second = pool.start(fan), pool.start(fan)
+    with pool.worker(slots=2) as worker:
+        commands = [worker.command(), worker.command()]
+        assert {command.execution for command in commands} == {first, second}
+        done = 0
+        while commands:
+            assert worker.end(commands.pop(0)) == "durable"
+            done += 1
+            if done <= 4:
+                commands.append(worker.command())
+    assert done == 6
+    assert pool.end(first) == pool.end(second) == "completed"
+
+
+CHAIN_OF_MANY = """\
+workflow:
+- step: start
+  tool: {kind: noop, set: {ctx.n: 1}}
+  next: {arcs: [{step: start}]}
+"""
+
+
+def test_after_64_runs_of_one_execution_another_has_its_turn(pool: RawPool) -> None:
+    endless, short = pool.start(CHAIN_OF_MANY), pool.start(ONE)
+    owners: list[str] = []
+    with pool.worker() as worker:
+        while short not in owners:
+            command = worker.command()
+            owners.append(command.execution)
+            assert worker.end(command) == "durable"
+    # One that the dispatcher gave, and those that followed it.
+    assert owners == [endless] * 65 + [short]
+
+
+def post(
+    plane: Plane, name: str, message: Message | bytes, session: str = "", token: str = TOKEN
+) -> list[FromServer]:
+    data = message if isinstance(message, bytes) else encode_message(message)
+    headers = {"Authorization": f"Bearer {token}", "Noetl-Session": session}
+    request = urllib.request.Request(f"{plane.url}/api/worker/{name}", data, headers)  # noqa: S310 - our own server
+    with urllib.request.urlopen(request, timeout=PATIENCE) as response:  # noqa: S310 - likewise
+        return [
+            decode_from_server(bytes(raw))
+            for raw in msgspec.json.decode(response.read(), type=list[msgspec.Raw])
+        ]
+
+
+def test_the_same_messages_go_by_requests(pool: RawPool) -> None:
+    (welcome,) = post(
+        pool.plane, "register", Register(protocol=PROTOCOL, pools=(pool.name,), kinds=("noop",))
+    )
+    assert isinstance(welcome, Registered)
+    session = welcome.session
+    first, second = pool.start(ONE), pool.start(ONE)
+    (work,) = post(pool.plane, "claim", ClaimCredit(slots=1), session)
+    assert isinstance(work, Work)
+    lease = lease_of(work.commands[0])
+    assert lease.execution == first
+    (beaten,) = post(pool.plane, "heartbeat", Heartbeat(), session)
+    assert beaten == Beaten(known=True)
+    data = (20, 1, msgspec.Raw(msgspec.json.encode({"run": lease.run})))
+    report = RunReport(execution=first, run=lease.run, fence=lease.fence, start=0, events=(data,), done=True)
+    (ack,) = post(pool.plane, "report", WorkerReport(no=1, reports=(report,)), session)
+    assert isinstance(ack, Ack)
+    assert ack.verdicts == ("durable",)
+    (command,) = ack.commands
+    assert command.execution == second, "the next one comes with the acknowledgement"
+    (playbook,) = post(pool.plane, "fetch", FetchPlaybook(hash=command.playbook), session)
+    assert isinstance(playbook, FetchedPlaybook)
+    assert ONE in playbook.text
+    (released,) = post(pool.plane, "release", Release(runs=(lease_of(command),)), session)
+    assert released == Released()
+    assert reasons(pool.events(second)) == ["released"]
+
+
+def test_a_worker_fetches_only_what_it_has_claimed(pool: RawPool) -> None:
+    execution_id = pool.start(ONE, name="x" * 20_000)
+    (welcome,) = post(pool.plane, "register", Register(protocol=PROTOCOL))
+    assert isinstance(welcome, Registered)
+    for message in (FetchWorkload(execution=execution_id), FetchCredential(name="door")):
+        (answer,) = post(pool.plane, "fetch", message, welcome.session)
+        assert isinstance(answer, FetchFailed)
+        assert answer.code == "forbidden"
+    with pool.worker() as owner:
+        command = owner.command()
+        assert bytes(command.workload) == b"null", "it is large"
+        (answer,) = post(pool.plane, "fetch", FetchWorkload(execution=execution_id), owner.session)
+        assert answer.value == {"name": "x" * 20_000}  # type: ignore[union-attr]  # it would fail
+        body = b"some bytes"
+        key = f"{execution_id}/{hashlib.sha256(body).hexdigest()}"
+        assert transfer(pool.plane, key, owner.session, body) == (204, b"")
+        assert transfer(pool.plane, key, owner.session) == (200, body)
+        assert transfer(pool.plane, key, owner.session, range="bytes=5-8") == (206, b"byte")
+        assert transfer(pool.plane, key, welcome.session)[0] == 403
+        assert transfer(pool.plane, key, welcome.session, body)[0] == 403
+        assert transfer(pool.plane, key, owner.session, b"others")[0] == 422
+        owner.end(command)
+
+
+def transfer(
+    plane: Plane, key: str, session: str, body: bytes | None = None, **headers: str
+) -> tuple[int, bytes]:
+    about = {"Authorization": f"Bearer {TOKEN}", "Noetl-Session": session, **headers}
+    request = urllib.request.Request(  # noqa: S310 - our own server
+        f"{plane.url}/api/worker/results/{key}", body, about, method="GET" if body is None else "PUT"
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as response:  # noqa: S310 - likewise
+            return response.status, response.read()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, b""
