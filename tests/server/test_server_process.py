@@ -126,7 +126,7 @@ def test_all_that_was_answered_outlives_a_kill(tmp_path: Path) -> None:
         token = client.create_token("ci", "operator").token
         done = client.wait(client.start(StartExecution(path="examples/greet")).execution_id)
         held = client.start(StartExecution(path="examples/waiting", idempotency_key="k")).execution_id
-        paused = client.start(StartExecution(path="examples/waiting")).execution_id
+        paused = client.start(StartExecution(path="examples/waiting", idempotency_key="p")).execution_id
         stream_until(server, held, "RunSuspended")
         client.pause(paused)
         kill(server)
@@ -139,6 +139,8 @@ def test_all_that_was_answered_outlives_a_kill(tmp_path: Path) -> None:
         assert client.start(StartExecution(path="examples/waiting", idempotency_key="k")).execution_id == held
         client.signal(held, "go")
         assert client.wait(held).status == "completed"
+        # Asking again with its key does not wake what is paused.
+        assert client.start(StartExecution(path="examples/waiting", idempotency_key="p")).status == "paused"
         assert client.show(paused).status == "paused"
         client.signal(paused, "go")
         client.resume(paused)

@@ -28,7 +28,7 @@ def register(files: tuple[str, ...], dialect: str | None, **flags: str | None) -
 
     FILE is a playbook, or `-` for standard input.
     """
-    from noetl.cli.server_access import ask_server
+    from noetl.cli.server_connection import ask_server
 
     configuration = options.read_configuration(**flags)
     sources = [file_access.read_input(file) for file in files]
@@ -59,7 +59,7 @@ def register(files: tuple[str, ...], dialect: str | None, **flags: str | None) -
 @options.server_options
 def list_(path: str, **flags: str | None) -> None:
     """List the registered playbooks, the newest version of each."""
-    from noetl.cli.server_access import ask_server
+    from noetl.cli.server_connection import ask_server
 
     configuration = options.read_configuration(**flags)
 
@@ -89,7 +89,7 @@ def show(name: str, *, canonical: bool, **flags: str | None) -> None:
     """Show a registered playbook, its newest version unless another is named."""
     import msgspec
 
-    from noetl.cli.server_access import ask_server
+    from noetl.cli.server_connection import ask_server
 
     configuration = options.read_configuration(**flags)
     path, version = split_playbook_name(name)
@@ -106,7 +106,7 @@ def show(name: str, *, canonical: bool, **flags: str | None) -> None:
 @options.server_options
 def versions(path: str, **flags: str | None) -> None:
     """List the versions of a registered playbook, the newest first."""
-    from noetl.cli.server_access import ask_server
+    from noetl.cli.server_connection import ask_server
 
     configuration = options.read_configuration(**flags)
     listed = ask_server(configuration, lambda client: client.versions(path)).versions
@@ -121,7 +121,7 @@ def versions(path: str, **flags: str | None) -> None:
 @options.server_options
 def delete(name: str, **flags: str | None) -> None:
     """Delete a version of a registered playbook, or all. Refused while executions run it."""
-    from noetl.cli.server_access import ask_server
+    from noetl.cli.server_connection import ask_server
 
     configuration = options.read_configuration(**flags)
     path, version = split_playbook_name(name)

@@ -47,8 +47,8 @@ def execute(
     """
     from noetl.cli import arguments
     from noetl.cli.command.catalog import split_playbook_name
-    from noetl.cli.remote_executions import print_ended
-    from noetl.cli.server_access import ask_server
+    from noetl.cli.server_connection import ask_server
+    from noetl.cli.server_executions import print_ended
     from noetl.ports.http_api import StartExecution
 
     configuration = options.read_configuration(**flags)

@@ -44,7 +44,7 @@ def create(name: str, role: str, expires: str | None, **flags: str | None) -> No
     seconds = None if expires is None else max(1, int(parse_seconds(expires, "--expires")))
     created: CreatedToken
     if options.asks_server(configuration):
-        from noetl.cli.server_access import ask_server
+        from noetl.cli.server_connection import ask_server
 
         async def ask(client: "AsyncClient") -> "CreatedToken":
             return await client.create_token(name, role, expires_in=seconds)
@@ -65,7 +65,7 @@ def list_(**flags: str | None) -> None:
     """List the tokens, without what they are."""
     configuration = options.read_configuration(**flags)
     if options.asks_server(configuration):
-        from noetl.cli.server_access import ask_server
+        from noetl.cli.server_connection import ask_server
 
         async def ask(client: "AsyncClient") -> "list[TokenItem]":
             return (await client.tokens()).tokens
@@ -98,7 +98,7 @@ def revoke(name: str, **flags: str | None) -> None:
     """Make a token invalid, at once."""
     configuration = options.read_configuration(**flags)
     if options.asks_server(configuration):
-        from noetl.cli.server_access import ask_server
+        from noetl.cli.server_connection import ask_server
 
         ask_server(configuration, lambda client: client.revoke_token(name))
     else:

@@ -26,7 +26,7 @@ def command(*, name: str, reason: str, **store_flags: str | None) -> int:
     """
     configuration = options.read_configuration(**store_flags)
     if options.asks_server(configuration):
-        from noetl.cli.remote_executions import operate_remote
+        from noetl.cli.server_executions import operate_remote
 
         return operate_remote(
             configuration, name, "cancel requested", lambda client, target: client.cancel(target, reason)

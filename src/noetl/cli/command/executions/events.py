@@ -55,7 +55,7 @@ def command(
     """
     configuration = options.read_configuration(**store_flags)
     if options.asks_server(configuration):
-        from noetl.cli.remote_executions import events_remote
+        from noetl.cli.server_executions import events_remote
 
         if names or step is not None or form is not None:
             raise click.UsageError("--name, --step and --envelope work on the embedded store alone")

@@ -43,7 +43,7 @@ def command(
     workload = apply_sets({}, sets)
     ctx_values = {} if ctx is None else parse_mapping(read_argument(ctx, "--ctx"), "--ctx")
     if options.asks_server(run_as.configuration):
-        from noetl.cli.remote_executions import document_fields, operate_remote
+        from noetl.cli.server_executions import document_fields, operate_remote
 
         return operate_remote(
             run_as.configuration,

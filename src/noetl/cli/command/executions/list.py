@@ -70,7 +70,7 @@ def command(
         cursor=cursor,
     )
     if options.asks_server(configuration):
-        from noetl.cli.remote_executions import list_remote
+        from noetl.cli.server_executions import list_remote
 
         if INTERRUPTED in status:
             raise click.UsageError("a server has no executions that are interrupted: it runs them all")

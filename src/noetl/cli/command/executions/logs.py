@@ -36,7 +36,7 @@ def command(
     """
     configuration = options.read_configuration(**store_flags)
     if options.asks_server(configuration):
-        from noetl.cli.remote_executions import logs_remote
+        from noetl.cli.server_executions import logs_remote
 
         logs_remote(configuration, name, step=step, task=task, follow=follow)
         return

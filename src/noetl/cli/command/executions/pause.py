@@ -19,7 +19,7 @@ def command(*, name: str, **store_flags: str | None) -> int:
     """
     configuration = options.read_configuration(**store_flags)
     if options.asks_server(configuration):
-        from noetl.cli.remote_executions import operate_remote
+        from noetl.cli.server_executions import operate_remote
 
         return operate_remote(configuration, name, "paused", lambda client, target: client.pause(target))
     return send_command(configuration, name, Pause(current_user()), "paused")

@@ -26,7 +26,7 @@ def command(*, name: str, at: int | None, **store_flags: str | None) -> None:
     """
     configuration = options.read_configuration(**store_flags)
     if options.asks_server(configuration):
-        from noetl.cli.remote_executions import replay_remote
+        from noetl.cli.server_executions import replay_remote
 
         replay_remote(configuration, name, at)
         return

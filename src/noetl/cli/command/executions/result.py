@@ -45,7 +45,7 @@ def command(*, name: str, step: str | None, out: str | None, **store_flags: str 
     """
     configuration = options.read_configuration(**store_flags)
     if options.asks_server(configuration):
-        from noetl.cli.remote_executions import result_remote
+        from noetl.cli.server_executions import result_remote
 
         result_remote(configuration, name, step, out)
         return

@@ -28,7 +28,7 @@ def command(*, name: str, no_run: bool, run_as: options.RunOptions) -> int:
     Here, until its end, unless a process runs it already: then that one goes on.
     """
     if options.asks_server(run_as.configuration):
-        from noetl.cli.remote_executions import operate_remote
+        from noetl.cli.server_executions import operate_remote
 
         return operate_remote(
             run_as.configuration, name, "resumed", lambda client, target: client.resume(target)

@@ -29,7 +29,7 @@ def command(
     """
     source = file_access.read_playbook_source(playbook, dialect)
     if options.asks_server(run_as.configuration):
-        from noetl.cli.remote_executions import document_fields, operate_remote
+        from noetl.cli.server_executions import document_fields, operate_remote
 
         return operate_remote(
             run_as.configuration,

@@ -53,7 +53,7 @@ def command(*, name: str, **store_flags: str | None) -> None:
     """
     configuration = options.read_configuration(**store_flags)
     if options.asks_server(configuration):
-        from noetl.cli.remote_executions import show_remote
+        from noetl.cli.server_executions import show_remote
 
         show_remote(configuration, name)
         return

@@ -35,7 +35,7 @@ def command(*, name: str, signal: str, payload: str | None, **store_flags: str |
         raise CommandFailure("argument", f"PAYLOAD: {error}") from None
     configuration = options.read_configuration(**store_flags)
     if options.asks_server(configuration):
-        from noetl.cli.remote_executions import operate_remote
+        from noetl.cli.server_executions import operate_remote
 
         return operate_remote(
             configuration,

@@ -35,7 +35,7 @@ def command(*, name: str, quiet: bool, verbose: bool, **store_flags: str | None)
         raise click.UsageError("-q and -v exclude each other")
     configuration = options.read_configuration(**store_flags)
     if options.asks_server(configuration):
-        from noetl.cli.remote_executions import watch_remote
+        from noetl.cli.server_executions import watch_remote
 
         return watch_remote(configuration, name)
     settings, follow_up = configuration.settings, FollowUp(configuration)

@@ -9,7 +9,7 @@ from noetl.cli import console
 from noetl.cli.command_failure import CommandFailure
 from noetl.cli.file_access import write_file
 from noetl.cli.format import duration_text, local_time, yaml_lines
-from noetl.cli.server_access import ask_server, find_remote_execution
+from noetl.cli.server_connection import ask_server, find_remote_execution
 from noetl.client.http_client import AsyncClient
 from noetl.model.reference import MARKER
 from noetl.model.timestamp import parse_iso
