@@ -37,7 +37,7 @@ from noetl.stores.ownership import Owners
 from noetl.stores.server_record import (
     ServerRecord,
     only_server,
-    read_admin_token,
+    read_token_file,
     write_private_file,
     write_server_record,
 )
@@ -45,7 +45,8 @@ from noetl.stores.server_record import (
 DRAIN_SECONDS = 30.0
 """How long tasks that run may take to end when the server is told to."""
 LOCAL_ADMIN = "local-admin"
-"""The name of the token that a server on loopback makes for the commands of its own user."""
+LOCAL_WORKER = "local-worker"
+"""The names of the tokens that a server on loopback makes for the commands and workers of its own user."""
 
 
 class ServerOptions(Struct, frozen=True, kw_only=True):
@@ -110,18 +111,24 @@ async def _prepare_access(store: Store, home: Home, host: str) -> None:
     now = now_micros()
     tokens = [token for token in await store.api_tokens() if is_valid_token(token, now)]
     if not is_loopback(host):
-        if not [token for token in tokens if token.name != LOCAL_ADMIN]:
+        if not [token for token in tokens if token.name not in (LOCAL_ADMIN, LOCAL_WORKER)]:
             message = f"{host} can be reached from other machines, and there is no token that lets anybody in"
             hint = f"`noetl token create NAME --role admin --home {home.folder}` makes one"
             raise ListenFailed(message, hint)
         return
-    known = await store.api_token(token_hash(read_admin_token(home)))
+    await _make_local_token(store, TokenRequest(name=LOCAL_ADMIN, role="admin"), home.admin_token, now)
+    await _make_local_token(store, TokenRequest(name=LOCAL_WORKER, role="worker"), home.worker_token, now)
+
+
+async def _make_local_token(store: Store, request: TokenRequest, file: Path, now: int) -> None:
+    """Unless the one in the file is valid."""
+    known = await store.api_token(token_hash(read_token_file(file)))
     if known is not None and is_valid_token(known, now):
         return
-    await store.revoke_api_token(LOCAL_ADMIN, now)
-    created = await make_token(store, TokenRequest(name=LOCAL_ADMIN, role="admin"), "noetl server")
+    await store.revoke_api_token(request.name, now)
+    created = await make_token(store, request, "noetl server")
     assert created is not None  # noqa: S101 - the name was just freed
-    write_private_file(home.admin_token, created.token.encode() + b"\n")
+    write_private_file(file, created.token.encode() + b"\n")
 
 
 @asynccontextmanager

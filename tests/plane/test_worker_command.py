@@ -36,7 +36,8 @@ def worker_token(server: ServerProcess, role: str = "worker") -> str:
 def test_a_registered_playbook_runs_in_workers_of_the_server(tmp_path: Path) -> None:
     (tmp_path / "sum.yaml").write_text(PLAYBOOK, "utf-8")
     with server_process(tmp_path, worker=False) as server:
-        environment = {"NOETL_TOKEN": worker_token(server)}
+        # A worker of the same user finds the token that the server made for it.
+        environment = {"NOETL_HOME": str(server.home)}
         worker = WorkerProcess(server.url, tmp_path, "--processes", "2", "--slots", "4", **environment)
         try:
             worker.wait_for("registered with", 2)
@@ -72,16 +73,25 @@ def test_a_token_of_another_role_is_no_worker_s(tmp_path: Path) -> None:
             worker.stop(signal.SIGKILL)
 
 
-@pytest.mark.parametrize("words", [[], ["--slots", "0"], ["--directory", "nowhere"]])
-def test_a_worker_that_cannot_begin_says_why(words: list[str]) -> None:
-    environment = {name: value for name, value in os.environ.items() if name != "NOETL_SERVER"}
+@pytest.mark.parametrize(
+    ("words", "code", "why"),
+    [
+        ([], 3, "no server is running here"),
+        (["--slots", "0"], 2, "--slots"),
+        (["--directory", "nowhere"], 2, "nowhere"),
+        (["--server", "nonsense"], 2, "is not the URL of a server"),
+    ],
+)
+def test_a_worker_that_cannot_begin_says_why(tmp_path: Path, words: list[str], code: int, why: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NOETL_")}
+    environment["HOME"] = str(tmp_path)
     ended = subprocess.run(
         command("worker", "start", *words),
+        cwd=tmp_path,
         env=environment,
         capture_output=True,
         text=True,
         check=False,
         timeout=PATIENCE,
     )
-    assert ended.returncode == 2
-    assert ended.stderr
+    assert (ended.returncode, why in ended.stderr) == (code, True)

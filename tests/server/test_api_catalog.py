@@ -26,6 +26,7 @@ def test_a_change_makes_the_next_version_and_nothing_else_does(client: Client) -
     assert unknown.value.code == "not_found"
 
 
+@pytest.mark.spec("000 §4.1 (2)")
 def test_an_execution_runs_the_version_that_it_names(client: Client) -> None:
     playbook = SHOP.replace("shop/order", "shop/pinned")
     first = client.register(playbook)

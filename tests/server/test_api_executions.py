@@ -38,7 +38,8 @@ def test_an_execution_runs_to_its_end(client: Client) -> None:
     assert detail.workload == {"name": "Ada"}
 
 
-@pytest.mark.spec("000 §4.1")
+@pytest.mark.spec("000 §4.1 (1)")
+@pytest.mark.spec("000 §4.1 (4)")
 def test_a_request_for_an_unknown_playbook_is_recorded(client: Client) -> None:
     with pytest.raises(ServerError) as refused:
         start(client, "examples/nobody", workload={"a": 1})
@@ -54,7 +55,7 @@ def test_a_request_for_an_unknown_playbook_is_recorded(client: Client) -> None:
     assert names[-1] == ("PlaybookProcessed", "error")
 
 
-@pytest.mark.spec("000 §4.1")
+@pytest.mark.spec("000 §4.1 (3)")
 def test_a_request_with_an_invalid_document_is_recorded(client: Client) -> None:
     with pytest.raises(ServerError) as refused:
         client.start(StartExecution(playbook=GREET.replace("kind: python", "kind: pyton")))

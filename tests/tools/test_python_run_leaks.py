@@ -1,6 +1,7 @@
 """What a task changes in its process is not there for the next: all that a process has, one after the other."""
 
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,6 +58,9 @@ def test_a_process_in_which_something_else_holds_is_replaced(name: str) -> None:
     assert last.result != first.result
 
 
+EQUAL = "class Equal:\n    __eq__ = lambda *a: True\n    __call__ = lambda *a: 'evil'\n"
+
+
 PUT_BACK = {
     "a time zone": (
         "import os, time; os.environ['TZ'] = 'Asia/Tokyo'; time.tzset()",
@@ -100,6 +104,23 @@ PUT_BACK = {
         "import builtins; builtins.leak = 1; builtins.len = print; del builtins.open",
         "import builtins; result = [hasattr(builtins, 'leak'), len([1]), str(open)]",
     ),
+    "a name that a module did not have": (
+        "import os; os.leak = 1",
+        "import os; result = hasattr(os, 'leak')",
+    ),
+    "a name that a module had": ("import os; del os.getlogin", "import os; result = str(os.getlogin)"),
+    "a name that means another": ("import os; os.getlogin = print", "import os; result = str(os.getlogin)"),
+    "a name that means what says to be equal": (
+        f"{EQUAL}import os; os.getlogin = Equal()",
+        "import os; result = str(os.getlogin)",
+    ),
+    "a module that is another": (
+        "import json, sys; sys.modules['json'] = sys",
+        "import json; result = json.__name__",
+    ),
+    "the path of modules": ("import sys; sys.path.append('evil')", "import sys; result = sys.path"),
+    "the environment": ("import os; os.environ['LEAK'] = '1'", "import os; result = dict(os.environ)"),
+    "the working directory": ("import os; os.chdir('/etc')", "import os; result = os.getcwd()"),
     "the stack of threads": (
         "import threading; threading.stack_size(1 << 20)",
         "import threading; result = threading.stack_size()",
@@ -128,6 +149,12 @@ def test_what_can_be_put_back_is_and_the_process_stays(name: str) -> None:
     assert last.result == first.result
 
 
+def test_a_relative_folder_is_below_that_of_the_worker() -> None:
+    probe = call("import os; result = os.getcwd()", folder=Path())
+    before, _, after = run(probe, call("import os; os.chdir('/')"), probe)
+    assert before.result == after.result
+
+
 def test_a_seed_is_not_that_of_the_next_task() -> None:
     _, number = results("import random\nrandom.seed(1)", "import random\nresult = random.random()")
     assert number != random.Random(1).random()  # noqa: S311 - no secret
@@ -139,6 +166,7 @@ def test_a_seed_is_not_that_of_the_next_task() -> None:
         "import noetl.guest.request_loop as m\nm.answer_request = lambda *a: m.CodeAnswer(result='evil')",
         "import noetl.guest.task as m\nm._run_code = lambda *a: 'evil'",
         "import noetl.guest.task as m\ndef evil(request, module): return 'evil'\nm._run_code.__code__ = evil.__code__",
+        f"{EQUAL}import noetl.guest.task as m\nm._run_code = Equal()",
         "import noetl.guest.code as m\nm.CompiledCode.run = lambda *a: ('evil',)",
         "import noetl.guest.process_state as m\nm.ProcessState.restore = lambda *a: True\nm.ProcessState.enter = exit",
         "import noetl.guest.process_state as m\nm.read_fixed = list\nimport os\nos.umask(0)",

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from noetl.cli import console
@@ -12,7 +13,7 @@ from noetl.home import home_of, server_home_of
 from noetl.ports.http_api import ExecutionItem
 from noetl.settings import Configuration
 from noetl.stores.home_folder import Home
-from noetl.stores.server_record import read_admin_token, read_server_record
+from noetl.stores.server_record import read_server_record, read_token_file
 
 T = TypeVar("T")
 
@@ -27,8 +28,13 @@ class ServerAddress(NamedTuple):
     token: str
 
 
-def find_server(configuration: Configuration) -> ServerAddress:
-    """The server that is set, else the one that runs in this home. Raises CommandFailure."""
+def find_server(
+    configuration: Configuration, token_file: Callable[[Home], Path] = lambda home: home.admin_token
+) -> ServerAddress:
+    """The server that is set, else the one that runs in this home. Raises CommandFailure.
+
+    `token_file` is where the server of a home keeps the token that is meant, if none is set.
+    """
     settings = configuration.settings
     for home in _homes(configuration):
         record = read_server_record(home)
@@ -36,7 +42,7 @@ def find_server(configuration: Configuration) -> ServerAddress:
             continue
         # The token of its home is for the server of that home, and for no other.
         if settings.server.rstrip("/") in ("", record.url):
-            return ServerAddress(record.url, settings.token or read_admin_token(home))
+            return ServerAddress(record.url, settings.token or read_token_file(token_file(home)))
     if settings.server:
         if not settings.server.startswith(("http://", "https://")):
             hint = "for example http://127.0.0.1:8642"

@@ -58,7 +58,7 @@ class ProcessState:
         self.modules = dict(sys.modules)
         self.threads = _thread._count()
         self.fixed = read_fixed()
-        self.put_modules_back = guard_modules()
+        self.guard = guard_modules()
 
     def enter(self, request: CodeRequest, module: ModuleType) -> None:
         """Sets up what the request asks for. OSError if its folder is not there."""
@@ -75,17 +75,14 @@ class ProcessState:
         self.modules = dict(sys.modules)  # anew, as earlier tasks may have imported more
         sys.modules[module.__name__] = module
 
-    def restore(self, request: CodeRequest) -> bool:
-        """Puts back what can be; False if the process cannot be fit for another task.
+    def is_at_rest(self, request: CodeRequest) -> bool:
+        """Whether nothing of the task still runs, nor could unseen. If not, the process is spent.
 
-        Before anything else of ours is called, `put_modules_back` is to be. After it nothing of the task runs
-        any more, and `is_unchanged` tells the rest.
+        Before anything else of ours is called, `guard.put_back` is to be.
         """
         if request.side_effect_free:
-            sys.modules.pop(MODULE, None)
             return True
         try:
-            self._restore()
             return (
                 not any(name in request.code for name in _HIDDEN)
                 and _thread._count() <= self.threads
@@ -94,11 +91,13 @@ class ProcessState:
         except Exception:  # noqa: BLE001 - the code may have broken anything it could reach
             return False
 
-    def is_unchanged(self, request: CodeRequest) -> bool:
-        """Whether nothing is different that is never put back. For after `restore`."""
+    def restore(self, request: CodeRequest) -> bool:
+        """Puts back what can be; False if the process cannot be fit for another task."""
         if request.side_effect_free:
+            sys.modules.pop(MODULE, None)
             return True
         try:
+            self._restore()
             if self.fixed == read_fixed():
                 return True
             gc.collect()  # a file that only a cycle of dead objects holds open

@@ -9,6 +9,7 @@ import resource
 import select
 import signal
 import sys
+from collections.abc import Iterator
 from contextvars import Context
 from threading import Thread
 from types import ModuleType
@@ -16,10 +17,11 @@ from typing import Any
 
 from msgspec import structs
 
-from noetl.guest.frame import LENGTH, READY, SPENT, CodeAnswer, CodeFailure, CodeRequest, unpack
+from noetl.guest.frame import READY, SPENT, CodeAnswer, CodeFailure, CodeRequest, FrameReader, unpack
 from noetl.guest.process_state import MODULE, ProcessState
 from noetl.guest.task import answer_frame, answer_request
 
+_CHUNK = 1 << 20
 _PRIVATE = 100
 """Our descriptors are from here on, out of the way of those that users' code opens."""
 
@@ -35,7 +37,7 @@ def serve(isolation: str, notice: int) -> None:
     _prepare()
     runner = TaskRunner(answers)
     _send(answers, READY)
-    while frame := _receive(requests):
+    for frame in _receive(requests):
         request = unpack(frame, CodeRequest)
         if isolation == "fork":
             runner.fork(request)
@@ -114,7 +116,7 @@ class TaskRunner:
         """Runs the task and sends its answer. Returns only if the process is fit for another."""
         process = os.getpid()
         module = ModuleType(MODULE)
-        put_modules_back = self._state.put_modules_back  # before the code can put another there
+        put_back, put_all_back = self._state.guard  # before the code can put others there
         try:
             self._state.enter(request, module)
         except OSError as error:
@@ -124,17 +126,17 @@ class TaskRunner:
         else:
             # A context of its own: that of `decimal` is one of its variables.
             answer = Context().run(answer_request, request, module)
-        intact = request.side_effect_free or put_modules_back()
+        intact = request.side_effect_free or put_back()
         if os.getpid() != process:
             os._exit(0)  # a copy that the code forked and let come back here
         _flush()
         del module  # what the code made is freed here, and not while the next task runs
-        fit = self._state.restore(request) and intact
+        fit = self._state.is_at_rest(request) and intact
         frame = answer_frame(structs.replace(answer, spent=not fit), request)
         _send(self._answers, frame)
         # After the answer, while the worker is busy with it: to look at everything takes longer than most
         # tasks. What comes meanwhile is not read before this is over, and by a spent process never.
-        if fit and self._state.is_unchanged(request):
+        if fit and (request.side_effect_free or put_all_back()) and self._state.restore(request):
             return
         if fit:
             _send(self._answers, SPENT)
@@ -172,18 +174,8 @@ def _send(pipe: int, frame: bytes) -> None:
         remaining = remaining[os.write(pipe, remaining) :]
 
 
-def _receive(pipe: int) -> bytes:
-    """The next frame without its length; empty at the end of the pipe."""
-    head = _exactly(pipe, LENGTH.size)
-    return _exactly(pipe, LENGTH.unpack(head)[0]) if head else b""
-
-
-def _exactly(pipe: int, count: int) -> bytes:
-    parts = []
-    while count:
-        part = os.read(pipe, min(count, 1 << 20))
-        if not part:
-            return b""
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
+def _receive(pipe: int) -> Iterator[bytearray]:
+    """The frames that come, without their lengths. One call of the system gets most of them whole."""
+    frames = FrameReader()
+    while part := os.read(pipe, _CHUNK):
+        yield from frames.feed(part)

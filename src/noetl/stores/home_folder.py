@@ -43,6 +43,7 @@ class Home:
         self.server_lock = folder / "server.lock"
         self.server_log = folder / "server.log"
         self.admin_token = folder / "admin.token"
+        self.worker_token = folder / "worker.token"
         self._next_key = folder / "key.new"
         self._ignore = folder / ".gitignore"
 
@@ -100,7 +101,7 @@ class Home:
 
     @property
     def _server_files(self) -> tuple[Path, ...]:
-        return self.server, self.server_lock, self.server_log, self.admin_token
+        return self.server, self.server_lock, self.server_log, self.admin_token, self.worker_token
 
     @property
     def _folders(self) -> tuple[Path, ...]:

@@ -44,10 +44,10 @@ def write_server_record(home: Home, record: ServerRecord) -> None:
     write_private_file(home.server, msgspec.json.encode(record))
 
 
-def read_admin_token(home: Home) -> str:
-    """The token that a server made for the commands of its own user; empty if it made none."""
+def read_token_file(path: Path) -> str:
+    """A token that a server made for commands of its own user; empty if it made none."""
     try:
-        return home.admin_token.read_text("utf-8").strip()
+        return path.read_text("utf-8").strip()
     except OSError:
         return ""
 

@@ -19,7 +19,7 @@ def worker() -> None:
     "servers",
     multiple=True,
     metavar="URL",
-    help="The server. May be repeated: the first that answers is taken.  [default: the one that is set]",
+    help="The server. May be repeated: the first that answers is taken.  [default: as set, or that of here]",
 )
 @click.option(
     "--pool",
@@ -60,21 +60,22 @@ def start(
     from pathlib import Path
 
     from noetl.api import dedicate_process
+    from noetl.cli.server_access import find_server
     from noetl.settings import installed_release, read_settings
     from noetl.worker.session import WorkerOptions, WorkerRejected
     from noetl.worker.worker_process import run_processes, run_worker
 
-    settings = read_settings({"slots": slots, "allow_kinds": allow_kinds}).settings
-    urls = servers or ((settings.server,) if settings.server else ())
-    if not urls:
-        raise CommandFailure("usage", "no server is named", hint="--server URL, or NOETL_SERVER")
+    flags = {"slots": slots, "allow_kinds": allow_kinds, "server": servers[0] if servers else None}
+    configuration = read_settings(flags)
+    settings = configuration.settings
+    address = find_server(configuration, lambda home: home.worker_token)
     if processes > 1:
         return run_processes(processes, _same_command(ctx))
     worker_options = WorkerOptions(
-        servers=urls,
+        servers=servers or (address.url,),
         name=f"{socket.gethostname()}-{os.getpid()}",
         release=installed_release(),
-        token=settings.token,
+        token=address.token,
         pools=pools or ("default",),
         slots=settings.slots,
         directory=Path(directory).resolve(),

@@ -1,21 +1,12 @@
 """A bounded pool of warm children, grown on demand."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine
 
 from noetl.tools.process.child_process import WarmChild
 
 _GRACE = 1.0
 """Seconds in which an idle child may end by itself."""
-
-
-class ChildLease:
-    """A child in use. Set `spent` if it is not to be used again."""
-
-    def __init__(self, child: WarmChild) -> None:
-        self.child = child
-        self.spent = False
 
 
 class ChildPool:
@@ -33,21 +24,25 @@ class ChildPool:
         self._sweeper: asyncio.TimerHandle | None = None
         self.closed = False
 
-    @asynccontextmanager
-    async def lease(self) -> AsyncIterator[ChildLease]:
-        """A child for one task; waits while all are busy. It is killed if the block raises."""
-        async with self._slots:
-            lease = ChildLease(self._take())
-            reusable = False
-            try:
-                yield lease
-                reusable = not lease.spent and not lease.child.spent
-            finally:
-                self._busy.discard(lease.child)
-                if reusable and lease.child.task_count < self._uses and not self.closed:
-                    self._keep(lease.child)
-                else:
-                    self._end(lease.child)
+    async def take(self) -> WarmChild:
+        """A child for one task; waits while all are busy. To be given back in any case."""
+        await self._slots.acquire()
+        try:
+            child = self._idle_child() or self._start()
+        except BaseException:
+            self._slots.release()
+            raise
+        self._busy.add(child)
+        return child
+
+    def give_back(self, child: WarmChild, *, reusable: bool) -> None:
+        """Keeps the child for the next task, or kills it."""
+        self._busy.discard(child)
+        if reusable and not child.spent and child.task_count < self._uses and not self.closed:
+            self._keep(child)
+        else:
+            self._end(child)
+        self._slots.release()
 
     async def close(self) -> None:
         """Ends every child: the busy ones at once, the idle ones with a moment to end by themselves."""
@@ -62,18 +57,14 @@ class ChildPool:
         while self._ending:
             await asyncio.wait(self._ending)
 
-    def _take(self) -> WarmChild:
-        child = None
-        while self._idle and child is None:
-            idle = self._idle.pop()
+    def _idle_child(self) -> WarmChild | None:
+        while self._idle:
+            child = self._idle.pop()
             # It may have said so after its last answer, or the system or an operator may have killed it.
-            if idle.alive and not idle.spent:
-                child = idle
-            else:
-                self._end(idle)
-        child = child or self._start()
-        self._busy.add(child)
-        return child
+            if child.alive and not child.spent:
+                return child
+            self._end(child)
+        return None
 
     def _keep(self, child: WarmChild) -> None:
         loop = asyncio.get_running_loop()

@@ -117,25 +117,27 @@ class CodeRunner:
         limits = ChildLimits(memory=memory, output=self._max_output, answer=self._max_result + _ENVELOPE)
         while True:
             try:
-                return await self._ask_leased(pool, call, frame, limits)
+                return await self._ask_one(pool, call, frame, limits)
             except ChildSpent:
                 continue  # nothing has begun: another child takes it
 
-    async def _ask_leased(self, pool: ChildPool, call: Call, frame: bytes, limits: ChildLimits) -> CodeAnswer:
+    async def _ask_one(self, pool: ChildPool, call: Call, frame: bytes, limits: ChildLimits) -> CodeAnswer:
         try:
-            async with pool.lease() as lease:
-                try:
-                    answer = await lease.child.ask(frame, LogLines(call.log, call.mask), limits)
-                except ChildExited as exited:
-                    lease.spent = True
-                    lease.child.kill()
-                    code = await lease.child.reap()
-                    raise _exit_error(code, started=exited.started, closed=pool.closed) from None
-                lease.spent = answer.spent
-        except LimitExceeded as exceeded:
-            raise ToolError("limit", str(exceeded)) from None
+            child = await pool.take()
         except OSError as error:
             raise ToolError("limit", f"no process could be started: {error}", retryable=True) from None
+        reusable = False
+        try:
+            answer = await child.ask(frame, LogLines(call.log, call.mask), limits)
+            reusable = not answer.spent
+        except ChildExited as exited:
+            child.kill()
+            code = await child.reap()
+            raise _exit_error(code, started=exited.started, closed=pool.closed) from None
+        except LimitExceeded as exceeded:
+            raise ToolError("limit", str(exceeded)) from None
+        finally:
+            pool.give_back(child, reusable=reusable)
         return answer
 
 

@@ -12,6 +12,7 @@ from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
 from noetl.ports.results import ResultError
 from noetl.ports.tool import Call, TextMask
 from noetl.tools.host.bounded_text import MAX_MESSAGE, shorten_middle
+from noetl.tools.host.deadlines import DeadlineExceeded, Deadlines
 from noetl.tools.host.input_rules import byte_count, input_text
 from noetl.tools.host.tool_attempt import as_outcome, error_outcome, inputs_of
 from noetl.tools.process.code_runner import MAX_OUTPUT, MAX_RESULT, CodeRunner
@@ -45,6 +46,7 @@ class PythonTool:
         )
         self._inline = InlineRunner()
         self._scripts = ScriptLoader()
+        self._deadlines = Deadlines()
 
     async def run(self, call: Call) -> Outcome:
         return await as_outcome(self._attempt(call))
@@ -65,16 +67,18 @@ class PythonTool:
         if spec.isolation == "inline" and spec.memory:
             return error_outcome("input", "`spec.memory` cannot be kept with `isolation: inline`")
         try:
-            async with asyncio.timeout(call.timeout):
-                source = await self._scripts.load_code(call, inputs)
-                request = await self._request(call, inputs, spec, source)
-                return _outcome(await self._answer(call, spec, request), call.mask)
-        except TimeoutError:
+            return await self._deadlines.within(call.timeout, self._run_code(call, inputs, spec))
+        except DeadlineExceeded:
             return error_outcome(
                 "timeout", f"the code was not done within {call.timeout:g} s", retryable=True
             )
         except ResultError as error:
             return error_outcome("not_found", f"a stored value cannot be read or written: {error}")
+
+    async def _run_code(self, call: Call, inputs: PythonInputs, spec: PythonSpec) -> Outcome:
+        source = await self._scripts.load_code(call, inputs)
+        request = await self._request(call, inputs, spec, source)
+        return _outcome(await self._answer(call, spec, request), call.mask)
 
     async def _request(
         self, call: Call, inputs: PythonInputs, spec: PythonSpec, source: ScriptCode
