@@ -238,8 +238,12 @@ workflow:
 
 
 def kinds(events: list[dict[str, Any]]) -> list[str]:
-    """The names of events but for claims, which depend on who was there."""
-    return [event["name"] for event in events if event["name"] != "TokenClaimed"]
+    """The names of events but for claims, and runs that were given back, which depend on who was there."""
+    return [
+        event["name"]
+        for event in events
+        if event["name"] != "TokenClaimed" and event["data"].get("reason") != "released"
+    ]
 
 
 def counted_kinds(events: list[dict[str, Any]]) -> Counter[str]:

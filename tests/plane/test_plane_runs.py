@@ -98,7 +98,7 @@ workflow:
   tool: {kind: python, args: {n: "{{ n }}"}, code: "def main(n):\\n    return str(n) * 20000"}
   next: {arcs: [{step: sum}]}
 - step: sum
-  tool: {kind: python, args: {texts: "{{ many }}"}, code: "def main(texts):\\n    return [len(t) for t in texts]"}
+  tool: {kind: python, args: {texts: "{{ many }}"}, code: "def main(texts):\\n    return {'lengths': [len(t) for t in texts], 'texts': texts}"}
 """
 
 PLAYBOOKS = {

@@ -43,17 +43,17 @@ from noetl.ports.control import (
 from noetl.tools.host.worker_tools import Tools
 from noetl.worker.heartbeat import HeartbeatThread
 from noetl.worker.keychain.keychains import Keychains
-from noetl.worker.remote import RemoteRun
-from noetl.worker.remote_executions import RemoteExecutions
-from noetl.worker.reporter import Reporter
-from noetl.worker.runner import Runner
-from noetl.worker.server_access import (
+from noetl.worker.plane_requests import (
     FetchRefused,
     ServerAccess,
     ServerCredentials,
     ServerResults,
     ServerUnavailable,
 )
+from noetl.worker.remote import RemoteRun
+from noetl.worker.remote_ledgers import RemoteExecutions
+from noetl.worker.reporter import Reporter
+from noetl.worker.runner import Runner
 
 TURN = 0.005
 """Seconds of work after which the event loop gets its turn."""

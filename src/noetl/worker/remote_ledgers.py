@@ -21,8 +21,8 @@ from noetl.ports.control import (
 )
 from noetl.ports.results import ResultStore
 from noetl.ports.store import StoreUnusable
+from noetl.worker.plane_requests import FetchRefused, ServerAccess, ServerUnavailable
 from noetl.worker.remote import RemoteLedger, RemoteRun, Uplink
-from noetl.worker.server_access import FetchRefused, ServerAccess, ServerUnavailable
 
 IDLE_EXECUTIONS = 256
 """Executions of which something is kept though no run of theirs is here."""
