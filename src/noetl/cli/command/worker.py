@@ -60,7 +60,7 @@ def start(
     from pathlib import Path
 
     from noetl.api import dedicate_process
-    from noetl.cli.server_access import find_server
+    from noetl.cli.server_connection import find_server
     from noetl.settings import installed_release, read_settings
     from noetl.worker.session import WorkerOptions, WorkerRejected
     from noetl.worker.worker_process import run_processes, run_worker
