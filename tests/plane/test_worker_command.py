@@ -37,7 +37,7 @@ def test_a_registered_playbook_runs_in_workers_of_the_server(tmp_path: Path) -> 
     (tmp_path / "sum.yaml").write_text(PLAYBOOK, "utf-8")
     with server_process(tmp_path, worker=False) as server:
         # A worker of the same user finds the token that the server made for it.
-        environment = {"NOETL_HOME": str(server.home)}
+        environment = {"NOETL_HOME": str(server.home), "NOETL_TOKEN": ""}
         worker = WorkerProcess(server.url, tmp_path, "--processes", "2", "--slots", "4", **environment)
         try:
             worker.wait_for("registered with", 2)
