@@ -27,7 +27,7 @@ import noetl.cli
 ROOT = Path(__file__).parents[2]
 PRELOADED = ("noetl.cli", "noetl.graph")
 """Packages with all of their modules. They import what is below them, but nothing that starts threads."""
-STARTUP_VARIABLES = ("PYTHON", "LC_", "LANG", "COVERAGE")
+STARTUP_VARIABLES = ("PYTHON", "LC_", "LANG", "COVERAGE", "SSL_")
 """How the names begin that Python reads when it starts: a forked child would not see that they are others."""
 MOST_INPUT = 1 << 16
 """What a pipe holds before anybody reads."""

@@ -102,7 +102,7 @@ def test_a_failure_is_json_if_an_option_says_so_and_what_follows_two_dashes_is_n
 def test_what_follows_two_dashes_is_a_file_and_no_option(tmp_path: Path) -> None:
     (tmp_path / "-ojson").write_text(BROKEN)
     ran = run("validate", "--", "-ojson", cwd=tmp_path)
-    assert (ran.code, ran.out.startswith("{")) == (1, False)
+    assert (ran.code, ran.out.startswith("{")) == (2, False)
     assert "-ojson:3:1" in ran.out
     wrong = run("run", "--", "-o", "json", cwd=tmp_path)
     assert (wrong.code, wrong.out) == (2, "")

@@ -72,6 +72,8 @@ MAKERS: dict[str, Callable[[dict[str, Any]], EventBody]] = {
     "end of a loop": lambda values: of.LoopDone(
         run="r1", total=1, succeeded=1, failures=tuple(values.values()), patches=patches_of(values)
     ),
+    "end by hand": lambda values: of.StepCompletedByHand(run="r1", result=values),
+    "skipped step": lambda values: of.StepSkipped(run="r1", patches=patches_of(values)),
     "end of a step": lambda values: of.StepDone(run="r1", result=values, patches=patches_of(values)),
     "failure": lambda values: of.StepFailed(run="r1", error=error_of(values), patches=patches_of(values)),
     "arcs": lambda values: of.NextEvaluated(run="r1", event="step.done", patches=patches_of(values)),

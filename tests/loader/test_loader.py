@@ -31,7 +31,9 @@ workflow:
 
 def test_the_public_names_are_these() -> None:
     assert noetl.__all__ == [
+        "AsyncClient",
         "CannotRun",
+        "Client",
         "Execution",
         "ExecutionFailed",
         "Executions",
@@ -41,6 +43,8 @@ def test_the_public_names_are_these() -> None:
         "Playbook",
         "PlaybookInvalid",
         "Problem",
+        "ServerError",
+        "ServerUnreachable",
         "ToolError",
         "arun",
         "load",

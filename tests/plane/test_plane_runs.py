@@ -223,6 +223,8 @@ def test_a_paused_execution_lets_go_at_the_next_task_and_goes_on_later(
     execution_id = plane.start(HELD, port=meeting.port)
     guest = meeting.next_guest()
     plane.submit(execution_id, Pause())
+    # The worker hears of things in their order: when it has done something else, it knows of the pause.
+    plane.end(plane.start(CHAIN))
     guest.let_go("first")
     plane.wait_for(execution_id, "RunSuspended")
     assert plane.executions.show(execution_id).status == "paused"

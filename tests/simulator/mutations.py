@@ -29,14 +29,14 @@ MUTATIONS = [
     Mutation(
         "a report is applied twice",
         K + "net.operations:decide_report",
-        "if command.report_no + len(command.bodies) <= run.reported:\n        return []\n    if command.report_no != run.reported:",
-        "if command.report_no > run.reported:",
+        "<= run.reported:\n        return []",
+        "<= run.reported:\n        return list(command.bodies)",
     ),
     Mutation(
         "a report with a gap before it is taken",
         K + "net.operations:decide_report",
-        "command.report_no != run.reported",
-        "command.report_no < run.reported",
+        "command.report_no > run.reported",
+        "False",
     ),
     Mutation(
         "a pause that comes too late stays",
@@ -155,7 +155,7 @@ MUTATIONS = [
     Mutation(
         "losses are carried to the next task",
         K + "state.run_fold:fold_task_processed",
-        "frame.losses = 0",
+        "frame.losses = frame.given_back = 0",
         "pass",
     ),
     Mutation(
@@ -207,7 +207,7 @@ MUTATIONS = [
     Mutation(
         "a task is given up at the first loss",
         K + "pipeline.interpreter:advance_frame",
-        "frame.losses >= MOST_LOSSES",
+        "frame.losses >= MOST_LOSSES and frame.lost_workers >= MOST_LOSSES",
         "frame.losses >= 1",
     ),
     Mutation("a retried child is the child before", K + "pipeline.waits:child_id", "frame.attempt)", "1)"),
