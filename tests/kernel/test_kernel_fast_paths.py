@@ -228,13 +228,16 @@ def test_the_tokens_that_a_write_concerns_are_found_without_asking_all(
 
 
 def can_reach_by_search(state: ExecutionState, number: int) -> bool:
-    """Whether a token may still come, found by following every arc from where tokens and runs are."""
+    """Whether a token may still come, found by following every arc from where something is that may go on.
+
+    That are tokens, runs, and runs that failed: a retry opens them again.
+    """
     plan = state.plan
-    for start, occupancy in state.occupancy.items():
-        if start == number and occupancy.pending:
-            return True
-        if start == number and not occupancy.runs:
-            continue
+    if (at := state.occupancy.get(number)) is not None and at.pending:
+        return True
+    starts = {step for step, occupancy in state.occupancy.items() if step != number or occupancy.runs}
+    starts |= {run.step.number for run in state.failed_runs.values()}
+    for start in starts:
         seen: set[int] = set()
         ahead = [start]
         while ahead:
