@@ -77,7 +77,7 @@ class Comparison:
                         self.results.sync_calls.setdefault(workload.name, {})[side.NAME] = counts
 
     def _is_wanted(self, side: Side, workload: Workload) -> bool:
-        measurable = isinstance(side, NoetlSide) or not workload.ours_only
+        measurable = side.measures(workload) if isinstance(side, NoetlSide) else not workload.ours_only
         return measurable and f"{side.NAME} {workload.name}" not in self.results.reasons
 
     def _measure_one(self, side: Side, workload: Workload) -> Report | None:

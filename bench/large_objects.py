@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from tests.s3_server import s3_server
+from bench.s3_server import s3_server
 
 LIMIT = 400_000_000
 CHUNK_BYTES = 1 << 20

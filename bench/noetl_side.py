@@ -8,8 +8,11 @@ from pathlib import Path
 from bench.peers.peer import environment
 from bench.resumption import Resumption, resume_program
 from bench.side import Worker, Wrap
+from bench.workload_table import Workload
 
 OURS = "noetl"
+SERVED = "noetl server"
+"""A server and a worker as processes: `bench.noetl_server_side`."""
 
 
 class NoetlSide:
@@ -26,6 +29,9 @@ class NoetlSide:
 
     def versions(self, folder: Path) -> dict[str, str]:  # noqa: ARG002 - as `Side` says
         return {}
+
+    def measures(self, workload: Workload) -> bool:  # noqa: ARG002 - what a side of ours says
+        return True
 
     @contextmanager
     def serve(self, folder: Path, data: Path, wrap: Wrap) -> Iterator[Worker]:  # noqa: ARG002 - as `Side` says

@@ -13,6 +13,7 @@ from bench.large_store import measure_large_store
 from bench.load import measure_load, measure_parse
 from bench.machine import describe_machine
 from bench.measurement import Measurement
+from bench.noetl_server_side import NoetlServerSide
 from bench.noetl_side import NoetlSide
 from bench.peers import PEERS
 from bench.postgres_copy import measure_postgres_copy
@@ -66,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         default=[],
         help="measure other engines, too, such as restate,dbos; all without names; installed on first use",
     )
+    parser.add_argument("--server", action="store_true", help="measure a server with a worker, too")
     parser.add_argument(
         "--workloads", action="store_true", help="measure the workloads alone, as --only does"
     )
@@ -78,16 +80,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         results = read_results(RESULTS)
     else:
         some = options.workloads or options.only != list(WORKLOADS)
-        peers = [peer for peer in PEERS if peer.NAME in options.peers]
-        results = measure_all(peers, plan_of(options), options.only, [] if some else measure_parts())
+        sides: list[Side] = [NoetlSide(), *([NoetlServerSide()] if options.server else [])]
+        sides += [peer for peer in PEERS if peer.NAME in options.peers]
+        results = measure_all(sides, plan_of(options), options.only, [] if some else measure_parts())
         results.write(RESULTS)
     print(*report_lines(results, markdown=options.markdown), sep="\n")
 
 
 def measure_all(
-    peers: Sequence[Side], plan: Plan, names: Sequence[str], parts: Sequence[Measurement]
+    sides: Sequence[Side], plan: Plan, names: Sequence[str], parts: Sequence[Measurement]
 ) -> Results:
-    comparison = Comparison([NoetlSide(), *peers], HERE / ".peers", plan, names)
+    comparison = Comparison(sides, HERE / ".peers", plan, names)
     comparison.results.parts = list(parts)
     comparison.results.machine = describe_machine()
     comparison.measure()

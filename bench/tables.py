@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from bench.noetl_side import OURS
+from bench.noetl_side import OURS, SERVED
 from bench.protocol import Report
 from bench.results import Results
 from bench.summary import Spread, round_ratios, spread_of_rounds, tail_of_rounds
@@ -12,6 +12,8 @@ from bench.workload_table import BARE, RUN, WORKLOADS, Workload
 
 HELLO_GOAL = 20.0
 """How many times the bare interpreter `noetl run` of hello world may take."""
+SHARE_GOAL = 0.6
+"""Of the rate of events of `noetl run`: what a server with one worker should reach."""
 
 
 class Table(NamedTuple):
@@ -53,6 +55,8 @@ def all_tables(results: Results) -> Iterator[Table]:
     if results.reports:
         yield time_table(results)
         yield ratio_table(results)
+        if SERVED in results.sides:
+            yield served_table(results)
         yield memory_table(results)
 
 
@@ -106,30 +110,60 @@ def ratio_table(results: Results) -> Table:
     for workload in _measured(results):
         if BARE in workload.figures:
             lines.append(_hello_line(results, workload, len(others)))
-            continue
-        for figure, label in workload.figures.items():
-            cells = {side: _ratio(results, workload, side, figure) for side in others}
-            if any(cells.values()):
-                title = ", ".join(part for part in (workload.title, label) if part)
-                texts = [_ratio_text(cells[side]) for side in others]
-                lines.append([workload.name, title, *texts, *_goal_cells(results, workload, cells)])
+        else:
+            lines += _ratio_lines(results, workload, OURS, others, workload.goal)
     head = ["", "times ours: median of rounds [least-most]", *others, "fastest durable", "goal"]
     return Table("Ratios", head, lines)
 
 
-def _ratio(results: Results, workload: Workload, side: str, figure: str) -> Spread | None:
-    return round_ratios(results.rounds(workload.name, OURS), results.rounds(workload.name, side), figure)
+def served_table(results: Results) -> Table:
+    """The same for a server with a worker; of the loop that only we run, its rate against `noetl run`'s."""
+    others = [side for side in results.sides if side not in (OURS, SERVED)]
+    lines: list[Sequence[str]] = []
+    for workload in _measured(results):
+        if workload.ours_only:
+            lines += _share_lines(results, workload, len(others))
+        else:
+            lines += _ratio_lines(results, workload, SERVED, others, workload.served_goal)
+    head = ["", f"times those of {SERVED}", *others, "fastest durable", "goal"]
+    return Table("Ratios, as a server with one worker", head, lines)
 
 
-def _goal_cells(results: Results, workload: Workload, cells: dict[str, Spread | None]) -> tuple[str, str]:
-    durable = {side: spread.median for side, spread in cells.items() if spread and side in results.durable}
+def _ratio_lines(
+    results: Results, workload: Workload, base: str, others: Sequence[str], goal: float
+) -> Iterator[list[str]]:
+    for figure, label in workload.figures.items():
+        cells = {side: _ratio(results, workload, base, side, figure) for side in others}
+        if any(cells.values()):
+            title = ", ".join(part for part in (workload.title, label) if part)
+            texts = [_ratio_text(cells[side]) for side in others]
+            yield [workload.name, title, *texts, *_goal_cells(results, cells, goal)]
+
+
+def _ratio(results: Results, workload: Workload, base: str, side: str, figure: str) -> Spread | None:
+    return round_ratios(results.rounds(workload.name, base), results.rounds(workload.name, side), figure)
+
+
+def _goal_cells(results: Results, cells: dict[str, Spread | None], goal: float) -> tuple[str, str]:
+    durable = {
+        side: spread.median
+        for side, spread in cells.items()
+        if spread and side in results.durable and side != SERVED
+    }
     if not durable:
         return "", ""
     fastest = min(durable, key=lambda side: durable[side])
     ratio = durable[fastest]
-    return f"{fastest} {ratio:.1f}x", _verdict(
-        f"{workload.goal:g}x", ratio >= workload.goal
-    ) if workload.goal else ""
+    return f"{fastest} {ratio:.1f}x", _verdict(f"{goal:g}x", ratio >= goal) if goal else ""
+
+
+def _share_lines(results: Results, workload: Workload, others: int) -> Iterator[list[str]]:
+    """Both record the same events: the ratio of their rates is that of their times."""
+    ratio = _ratio(results, workload, SERVED, OURS, RUN)
+    if ratio is not None:
+        title = f"{workload.title}: events a second, of those of noetl run: {ratio.median:.0%}"
+        goal = _verdict(f"at least {SHARE_GOAL:.0%}", ratio.median >= SHARE_GOAL)
+        yield [workload.name, title, *[""] * (others + 1), goal]
 
 
 def _hello_line(results: Results, workload: Workload, others: int) -> list[str]:

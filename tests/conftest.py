@@ -1,7 +1,10 @@
 """What holds for all tests."""
 
+import gc
+import os
 import re
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -10,12 +13,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from bench.s3_server import S3Server, s3_server
 from tests.new_seeds import RUN_SEED
-from tests.s3_server import S3Server, s3_server
 
 pytest.register_assert_rewrite("noetl.testing")
 
-pytest_plugins = ["tests.postgres"]
+pytest_plugins = ["tests.postgres", "tests.file_order"]
 
 # A deadline for each example, or for making one, would measure the machine; the timeout of a test is
 # enough. Runs are repeatable but for what RUN_SEED adds; `--hypothesis-profile=explore` looks for new
@@ -25,14 +28,33 @@ settings.register_profile("repeatable", settings.get_profile("explore"), derando
 settings.load_profile("repeatable")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Whoever ends this process ends its workers and the servers of its tests, too, as Ctrl-C does.
+
+    What a shell starts in the background ignores Ctrl-C, and so would all that tests start and interrupt.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if not hasattr(config, "workerinput"):
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """More than processors: while the test of one waits for a process, a lease or a time, another works."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return processors + processors // 2
+
+
 def pytest_report_header() -> str:
     return f"new seeds: TEST_SEED={RUN_SEED} repeats this run"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files whose tests may take long go first: at the end, one worker would wait for what another just began."""
-    long_files = {item.path for item in items if item.get_closest_marker("timeout")}
-    items.sort(key=lambda item: item.path not in long_files)
+def pytest_collection_finish() -> None:
+    """Ten thousand tests and all that they import live until the end: a fifth of the time went into walking them."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

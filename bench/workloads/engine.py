@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-import noetl
 from bench.workload_table import FIB_RESULT, Workload
+from bench.workloads import write_tool  # noqa: F401 - declares the tool of the steps that write
 from noetl.api import dedicate_process
 from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.service import Watch
@@ -33,11 +33,6 @@ DOES_NOT_WAIT = (
 _PROCESSED = next(kind.number for kind in EVENT_KINDS if kind.body is TaskProcessed)
 
 
-@noetl.tool("bench_write")
-async def bench_write() -> None:
-    """Does nothing, and counts as a write: everything before it is durable when it begins."""
-
-
 def durability_of(workload: Workload) -> str:
     return WAITS if workload.waits else DOES_NOT_WAIT
 
@@ -56,20 +51,25 @@ class BenchEngine(NamedTuple):
         return ids
 
     async def count_tasks(self, ids: Sequence[str], workload: Workload) -> int:
-        """How many tasks their histories say have ended well, with the result that they should have."""
-        expected = FIB_RESULT if workload.shape == "tasks" else None
-        count = 0
-        for execution_id in ids:
-            async for row in self._rows(execution_id):  # not all at once: memory is measured, too
-                count += _is_good(row, expected)
-        return count
+        return await count_tasks(self.store, ids, workload)
 
-    async def _rows(self, execution_id: str) -> AsyncIterator[Row]:
-        after = 0
-        while rows := await self.store.read(execution_id, after=after):
-            for row in rows:
-                yield row
-            after = rows[-1].seq
+
+async def count_tasks(store: SqliteStore, ids: Sequence[str], workload: Workload) -> int:
+    """How many tasks their histories say have ended well, with the result that they should have."""
+    expected = FIB_RESULT if workload.shape == "tasks" else None
+    count = 0
+    for execution_id in ids:
+        async for row in _rows(store, execution_id):  # not all at once: memory is measured, too
+            count += _is_good(row, expected)
+    return count
+
+
+async def _rows(store: SqliteStore, execution_id: str) -> AsyncIterator[Row]:
+    after = 0
+    while rows := await store.read(execution_id, after=after):
+        for row in rows:
+            yield row
+        after = rows[-1].seq
 
 
 def _is_good(row: Row, expected: object) -> bool:

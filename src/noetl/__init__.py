@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from noetl.api import arun, run
-    from noetl.client.http_client import AsyncClient, Client, ServerError, ServerUnreachable
+    from noetl.client.http_client import AsyncClient, Client
+    from noetl.client.server_requests import ServerError, ServerUnreachable
     from noetl.dsl.document.playbook import Playbook
     from noetl.dsl.document.problem import PlaybookInvalid, Problem
     from noetl.engine.catalog.preflight import CannotRun
@@ -43,8 +44,8 @@ __all__ = [
 _HOMES = {
     "AsyncClient": "noetl.client.http_client",
     "Client": "noetl.client.http_client",
-    "ServerError": "noetl.client.http_client",
-    "ServerUnreachable": "noetl.client.http_client",
+    "ServerError": "noetl.client.server_requests",
+    "ServerUnreachable": "noetl.client.server_requests",
     "CannotRun": "noetl.engine.catalog.preflight",
     "Execution": "noetl.engine.summary",
     "ExecutionFailed": "noetl.engine.summary",

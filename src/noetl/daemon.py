@@ -1,26 +1,27 @@
-"""The server as a process: a home, an engine, HTTP in front of it, and a worker here or others elsewhere."""
+"""The server as a process: a home, an engine, HTTP in front of it, a worker here and others elsewhere."""
 
 import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from starlette.requests import HTTPConnection
 from starlette.routing import BaseRoute
 
+from noetl.embedded_worker import EmbeddedOptions, EmbeddedWorker
 from noetl.engine.catalog.catalog_playbooks import CatalogPlaybooks
-from noetl.engine.history.lookup import PAGE
 from noetl.engine.remote_control import RemoteControl
-from noetl.engine.service import AlreadyRunning
 from noetl.engine.task_log import TaskLog
 from noetl.home import key_location, result_store_of
-from noetl.local import Local
 from noetl.model.timestamp import now_micros
 from noetl.ports.http_api import TokenRequest
-from noetl.ports.store import ExecutionQuery, Store
+from noetl.ports.store import Store
+from noetl.process_log import LogEvent, log_event
+from noetl.server.engine_observer import EngineObserver
 from noetl.server.http.access import caller_of, may_act_as
 from noetl.server.http.application import create_application
 from noetl.server.http.event_bell import EventBell
@@ -28,7 +29,7 @@ from noetl.server.http.http_server import HttpServer, ListenFailed, TlsFiles, is
 from noetl.server.http.resources import AuditLog, ServerResources
 from noetl.server.plane.worker_routes import worker_routes
 from noetl.server.server_engine import ServerEngine
-from noetl.settings import Configuration
+from noetl.settings import Configuration, installed_release
 from noetl.stores import open_store
 from noetl.stores.api_tokens import is_valid_token, make_token, token_hash
 from noetl.stores.credentials.encrypted_credentials import EncryptedCredentials
@@ -41,6 +42,10 @@ from noetl.stores.server_record import (
     write_private_file,
     write_server_record,
 )
+from noetl.system import SYSTEM
+
+if TYPE_CHECKING:
+    from noetl.server.execution_traces import ExecutionTraces
 
 DRAIN_SECONDS = 30.0
 """How long tasks that run may take to end when the server is told to."""
@@ -50,7 +55,11 @@ LOCAL_WORKER = "local-worker"
 
 
 class ServerOptions(Struct, frozen=True, kw_only=True):
-    """How a server runs. Without `embedded_worker` tasks run in workers that connect to it."""
+    """How a server runs.
+
+    With `embedded_worker` it is a worker of the pool `default` itself; with `allow_local` it runs playbooks
+    with `executor.kind: local`. All else runs in workers that connect to it.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8642
@@ -78,32 +87,54 @@ async def run_server(
     """
     home.make()
     with only_server(home), _Signals() as signals:
+        log_event(
+            LogEvent.SERVER_STARTING, release=installed_release(), pid=os.getpid(), home=str(home.folder)
+        )
         store = open_store(f"sqlite:///{home.store}", inline="nothing")
         try:
             await _prepare_access(store, home, options.host)
             listener = listen(options.host, options.port)
             async with open_resources(configuration, home, store, options) as resources:
-                application = create_application(resources, [*routes, *_worker_routes(resources)])
+                count = resources.observer.measures.count_request
+                plane_routes = worker_routes(resources.plane, _worker_token, count)
+                application = create_application(resources, [*routes, *plane_routes])
                 server = HttpServer(application, listener, options.tls)
-                await _resume_interrupted(resources)
+                worker = make_embedded_worker(configuration, options, resources)
                 serving = asyncio.create_task(server.serve())
                 await server.wait_until_started(serving)
                 record = ServerRecord(url_of(listener, options.tls), os.getpid())
                 write_server_record(home, record)
                 announce(record)
-                await _serve_until_told(server, serving, resources, signals)
+                log_event(LogEvent.SERVER_READY, url=record.url, executions=resources.engine.live_executions)
+                await _serve_until_told(server, serving, resources, worker, signals)
+        except Exception as error:  # raised again: the operator's log has it, whatever it is
+            log_event(LogEvent.SERVER_FAILED, error=error)
+            raise
         finally:
             await store.close()
+        log_event(LogEvent.SERVER_STOPPED)
 
 
-def _worker_routes(resources: ServerResources) -> list[BaseRoute]:
-    """For workers elsewhere, unless the server has one of its own."""
-    engine = resources.engine
-    if not isinstance(engine, ServerEngine):
-        return []
-    return worker_routes(
-        engine.plane, lambda connection: may_act_as(caller_of(connection.scope).role, "worker")
+def make_embedded_worker(
+    configuration: Configuration, options: ServerOptions, resources: ServerResources
+) -> EmbeddedWorker:
+    """What the server does itself."""
+    settings = configuration.settings
+    embedded = EmbeddedOptions(
+        serves_default=options.embedded_worker,
+        allow_local=options.allow_local,
+        slots=settings.slots,
+        directory=options.directory.absolute(),
+        allow_kinds=settings.allow_kinds,
+        release=installed_release(),
+        traced=configuration.traced,
     )
+    return EmbeddedWorker(resources.plane, embedded)
+
+
+def _worker_token(connection: HTTPConnection) -> str | None:
+    caller = caller_of(connection.scope)
+    return caller.name if may_act_as(caller.role, "worker") else None
 
 
 async def _prepare_access(store: Store, home: Home, host: str) -> None:
@@ -137,24 +168,28 @@ async def open_resources(
 ) -> AsyncIterator[ServerResources]:
     """What the endpoints of a server work with, on an open store: an engine that runs."""
     settings = configuration.settings
-    bell = EventBell()
-    playbooks = CatalogPlaybooks(store, options.directory.absolute(), settings.allow_kinds)
+    bell, observer = EventBell(), EngineObserver()
+    playbooks = CatalogPlaybooks(
+        store, options.directory.absolute(), settings.allow_kinds, allow_local=options.allow_local
+    )
     results = result_store_of(configuration, home, store)
     credentials = EncryptedCredentials(store, key_location(configuration, home))
     owners, logs = Owners(home.owners), TaskLog(home.logs)
-    shared: dict[str, Any] = {
-        "playbooks": playbooks,
-        "owners": owners,
-        "watch": bell.watch,
-        "logs": logs,
-        "results": results,
-        "credentials": credentials,
-    }
-    engine: Local | ServerEngine = (
-        Local(store, slots=settings.slots, **shared)
-        if options.embedded_worker
-        else ServerEngine(store, **shared)
+    engine = ServerEngine(
+        store,
+        playbooks=playbooks,
+        owners=owners,
+        watch=bell.watch,
+        logs=logs,
+        results=results,
+        credentials=credentials,
+        ttl=settings.lease_ttl,
+        system=observer.system,
     )
+    engine.subscribe(observer)
+    traces = _open_traces() if configuration.traced else None
+    if traces is not None:
+        engine.subscribe(traces)
     async with engine:
         ringing = asyncio.create_task(bell.ring_for_others(store))
         try:
@@ -167,28 +202,28 @@ async def open_resources(
                 credentials=credentials,
                 control=RemoteControl(store, owners, results, playbooks),
                 bell=bell,
+                observer=observer,
+                plane=engine.plane,
                 audit_log=AuditLog(store),
-                allow_local=options.allow_local,
+                home=home,
+                started_at=now_micros(),
             )
         finally:
             bell.close()
             ringing.cancel()
             await asyncio.gather(ringing, return_exceptions=True)
+            if traces is not None:
+                await traces.close()
 
 
-async def _resume_interrupted(resources: ServerResources) -> None:
-    """Goes on with what ran when the last server ended. What is paused, or another process runs, is left."""
-    engine, cursor = resources.engine, ""
-    while True:
-        query = ExecutionQuery(status=("running",), cursor=cursor, limit=PAGE)
-        page = await resources.store.executions(query)
-        for record in page.executions:
-            with suppress(AlreadyRunning):
-                if not engine.is_running(record.execution_id):
-                    await engine.resume(record.execution_id)
-                    engine.forget_end(record.execution_id)
-        if not (cursor := page.next):
-            return
+def _open_traces() -> "ExecutionTraces | None":
+    """None if what makes them is not installed."""
+    try:
+        from noetl.server.execution_traces import ExecutionTraces  # noqa: PLC0415 - most servers send none
+    except ImportError as error:
+        log_event(LogEvent.NOT_TRACED, error=str(error))
+        return None
+    return ExecutionTraces(SYSTEM)
 
 
 class _Signals:
@@ -212,23 +247,37 @@ class _Signals:
 
 
 async def _serve_until_told(
-    server: HttpServer, serving: "asyncio.Task[None]", resources: ServerResources, signals: _Signals
+    server: HttpServer,
+    serving: "asyncio.Task[None]",
+    resources: ServerResources,
+    worker: EmbeddedWorker,
+    signals: _Signals,
 ) -> None:
     """Until a signal comes, or the engine fails. Then tasks may end, streams are closed, all is written."""
     engine = resources.engine
     first, second = asyncio.create_task(signals.first.wait()), asyncio.create_task(signals.second.wait())
     stopped = asyncio.create_task(engine.wait_until_stopped())
+    working = asyncio.create_task(worker.run())
     try:
-        await asyncio.wait([first, stopped, serving], return_when=asyncio.FIRST_COMPLETED)
+        ends = [first, stopped, serving]
+        # The operator may have told the worker to leave: then the server goes on without it.
+        await asyncio.wait([*ends, working], return_when=asyncio.FIRST_COMPLETED)
+        if working.done() and working.exception() is None:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        log_event(LogEvent.SERVER_DRAINING, executions=engine.live_executions)
         resources.bell.close()
+        worker.drain()
+        drained = [working, stopped, second]
+        await asyncio.wait(drained, timeout=DRAIN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        await worker.kill()
+        await working
         engine.interrupt()
-        await asyncio.wait([stopped, second], timeout=DRAIN_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         await engine.kill()
         server.close()
         await serving
         await stopped
     finally:
-        tasks = (first, second, stopped, serving)
+        tasks = (first, second, stopped, serving, working)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -19,7 +19,7 @@ from noetl.engine.remote_control import RemoteControl
 from noetl.engine.summary import Execution, execution_of
 from noetl.events.event import envelope
 from noetl.home import home_of, result_store_of, store_url
-from noetl.kernel.net.commands import Cancel, Resume, Signal
+from noetl.kernel.net.commands import Cancel, Redrive, Resume, Retry, Signal
 from noetl.kernel.references.resolve import resolve_references
 from noetl.loader import TextOrPath
 from noetl.local import Local
@@ -111,7 +111,7 @@ class Executions:
         async def work(store: Store) -> str:
             record = await find_execution(store, name)
             await require_open(store, record)
-            if self._owners.owner(record.execution_id) is None:
+            if self._owners.owner(record.execution_id, served=record.lives_on_server) is None:
                 return record.execution_id
             await self._control(store).send(record.execution_id, Resume())
             return ""
@@ -120,12 +120,33 @@ class Executions:
         return self._run(execution_id, Local.resume) if execution_id else self.show(name)
 
     def retry(self, name: str = "latest") -> Execution:
-        """Goes on with a failed one at what failed, here, to its end. Raises Refused if it did not fail."""
+        """Goes on with one at what failed in it, here, to its end.
 
+        If another process runs it, that one does it, and this returns at once. Raises Refused if nothing has
+        failed.
+        """
+        return self._reopen(name, Retry(), Local.retry)
+
+    def redrive(self, name: str = "latest", step: str = "") -> Execution:
+        """Runs the failed iterations of ended loops again, of those at `step` if one is named, to its end.
+
+        If another process runs it, that one does it, and this returns at once. Raises Refused if there are
+        none.
+        """
+        return self._reopen(name, Redrive(step), partial(Local.redrive, step=step))
+
+    def _reopen(
+        self, name: str, command: Retry | Redrive, begin: Callable[[Local, str], Awaitable[str]]
+    ) -> Execution:
         async def work(store: Store) -> str:
-            return (await find_execution(store, name)).execution_id
+            record = await find_execution(store, name)
+            if self._owners.owner(record.execution_id, served=record.lives_on_server) is None:
+                return record.execution_id
+            await self._control(store).send(record.execution_id, command)
+            return ""
 
-        return self._run(self._with_store(work), Local.retry)
+        execution_id = self._with_store(work)
+        return self._run(execution_id, begin) if execution_id else self.show(name)
 
     def list(
         self,
@@ -134,17 +155,24 @@ class Executions:
         path: str = "",
         labels: Mapping[str, str] | None = None,
         since: datetime | None = None,
+        until: datetime | None = None,
+        error_kind: str = "",
+        text: str = "",
         limit: int = 100,
     ) -> ExecutionList:
         """The newest first, at most `limit`: those for which everything that is given holds.
 
-        `path` is the beginning of theirs, `since` the earliest start.
+        `path` is the beginning of theirs; they began at `since` or later, and before `until`. `text` stands
+        in id, path, labels or the message of the error.
         """
         query = ExecutionQuery(
             status=tuple(status),
             path=path,
             labels=dict(labels or {}),
             since=round(since.timestamp() * 1_000_000) if since is not None else 0,
+            until=round(until.timestamp() * 1_000_000) if until is not None else 0,
+            error_kind=error_kind,
+            text=text,
         )
 
         async def work(store: Store) -> ExecutionList:

@@ -11,12 +11,13 @@ from noetl.engine.engine import Engine
 from noetl.engine.execution import TaskLogWriter
 from noetl.engine.scheduler import SLOTS
 from noetl.engine.service import Watch
-from noetl.engine.timers import Timers, now
+from noetl.engine.timers import Timers
 from noetl.loader import installed_kinds
 from noetl.ports.credentials import CredentialStore
 from noetl.ports.results import ResultStore
 from noetl.ports.store import Store
 from noetl.stores.ownership import Owners
+from noetl.system import SYSTEM, System
 from noetl.tools.host.worker_tools import Tools
 from noetl.worker.keychain.keychains import Keychains
 from noetl.worker.runner import Runner
@@ -37,6 +38,7 @@ class Local(Engine):
         results: ResultStore | None = None,
         tools: Tools | None = None,
         credentials: CredentialStore | None = None,
+        system: System = SYSTEM,
     ) -> None:
         playbooks = playbooks or Playbooks()
         self._resolver = CredentialResolver(Providers(credentials))
@@ -53,14 +55,13 @@ class Local(Engine):
             logs=logs,
             results=results,
             check_credentials=self._keychains.preflight,
+            system=system,
         )
 
     def _make_worker(
         self, timers: Timers, wake: asyncio.Event, broken: Callable[[BaseException], None]
     ) -> Runner:
-        return Runner(
-            self._tools, now=now, wake=wake.set, at=timers.at, broken=broken, keychains=self._keychains
-        )
+        return Runner(self._tools, wake=wake.set, at=timers.at, broken=broken, keychains=self._keychains)
 
     async def __aenter__(self) -> "Local":
         self.open()

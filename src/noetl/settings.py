@@ -8,6 +8,7 @@ else reads the environment; a new setting is a new field of `Settings`.
 import os
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias, get_args
 
@@ -17,6 +18,8 @@ from msgspec import Meta, Struct
 from noetl.model.errors import NoetlError
 
 Output: TypeAlias = Literal["text", "json"]
+LogFormat: TypeAlias = Literal["text", "json"]
+LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 SettingSource: TypeAlias = Literal["flag", "env", ".env", "noetl.toml", "default"]
 
 
@@ -48,8 +51,14 @@ class Settings(Struct, frozen=True):
     """The token for that server. It is never shown. Empty: that of a server of this home."""
     slots: Annotated[int, Meta(ge=1)] = 32
     """How many step runs are worked on at the same time."""
+    lease_ttl: Annotated[int, Meta(ge=1)] = 10
+    """Seconds after its last heartbeat for which a worker of a server keeps its runs."""
     keep_days: Annotated[int, Meta(ge=0)] = 30
     """How long executions are kept after their end; 0 is for ever."""
+    log_format: LogFormat = "text"
+    """How servers and workers write their log: text for people, or a JSON document on each line."""
+    log_level: LogLevel = "info"
+    """The least that stands in that log."""
 
 
 class SettingOrigin(Struct, frozen=True):
@@ -69,6 +78,8 @@ class Configuration(Struct, frozen=True):
     """Where relative values start."""
     user_home: str = ""
     """The user's home directory, empty if there is none: looking upwards ends before it."""
+    traced: bool = False
+    """Whether the standard variables of OpenTelemetry (`OTEL_…`) ask for traces."""
 
 
 class SettingsWrong(NoetlError):
@@ -128,11 +139,21 @@ def read_settings(
     if origins["home"].source == origins["store"].source == "flag":
         raise SettingsWrong("--home and --store exclude each other", "a store has its home beside it")
     settings = msgspec.convert(values, Settings)
-    return Configuration(settings, origins, directory, environment.get("HOME", ""))
+    return Configuration(settings, origins, directory, environment.get("HOME", ""), _is_traced(environment))
 
 
+def _is_traced(environment: Mapping[str, str]) -> bool:
+    """An endpoint is enough, unless it is said that nothing is to be sent."""
+    if environment.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return False
+    exporter = environment.get("OTEL_TRACES_EXPORTER", "").strip()
+    endpoints = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+    return exporter == "otlp" or (not exporter and any(environment.get(name) for name in endpoints))
+
+
+@cache
 def installed_release() -> str:
-    """The release of this package, as servers and workers tell each other."""
+    """The release of this package, as servers and workers tell each other. Metadata are parsed once."""
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - few commands need it
 
     try:

@@ -12,6 +12,7 @@ from bench.tables import (
     ratio_table,
     render_markdown,
     render_plain,
+    served_table,
     time_table,
 )
 from bench.workload_table import BARE, NEW, RUN
@@ -82,6 +83,34 @@ def test_ratios_are_medians_of_rounds_and_goals_are_for_the_fastest_durable_peer
     assert line["loose"] == "1.0x [1.0-1.0]"
     assert line["fastest durable"] == "peer 3.0x"
     assert line["goal"] == "3x: met"
+
+
+def test_a_server_is_compared_with_peers_and_has_goals_of_its_own() -> None:
+    results = results_of(
+        {
+            "w1b": {
+                "noetl": [report_of("w1b", 10.0)],
+                "noetl server": [report_of("w1b", 20.0)],
+                "peer": [report_of("w1b", 50.0)],
+            },
+            "w7": {"noetl": [report_of("w7", 60.0)], "noetl server": [report_of("w7", 110.0)]},
+        }
+    )
+    ours = line_of(ratio_table(results), "w1b", "write")
+    assert (ours["noetl server"], ours["fastest durable"], ours["goal"]) == (
+        "2.0x [2.0-2.0]",
+        "peer 5.0x",
+        "3x: met",
+    )
+    served = line_of(served_table(results), "w1b", "write")
+    assert (served["peer"], served["fastest durable"], served["goal"]) == (
+        "2.5x [2.5-2.5]",
+        "peer 2.5x",
+        "2x: met",
+    )
+    share = line_of(served_table(results), "w7")
+    assert share["times those of noetl server"].endswith(": 55%")
+    assert share["goal"] == "at least 60%: missed"
 
 
 def test_a_goal_that_is_missed_says_so() -> None:

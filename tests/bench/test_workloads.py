@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.compare import run_worker
+from bench.noetl_server_side import NoetlServerSide
 from bench.noetl_side import NoetlSide
 from bench.peers.peer import environment
 from bench.protocol import Plan
@@ -40,6 +41,22 @@ def test_a_workload_reports_every_figure_and_that_all_steps_ran(name: str, tmp_p
     assert len(report.windows) == 2 * small.laps
     assert report.waits == WORKLOADS[name].waits
     assert report.peak > 10_000_000
+
+
+def test_a_server_and_a_worker_report_the_same_figures(tmp_path: Path) -> None:
+    side = NoetlServerSide()
+    assert [name for name, each in WORKLOADS.items() if not side.measures(each)] == ["w6", "w10"]
+    with side.serve(tmp_path, tmp_path, list) as worker:
+        reports = [
+            run_worker(worker, WORKLOADS[name], Plan(1, 0, 1, SHRINK)) for name in ("w2b", "w3", "w5", "w7")
+        ]
+    for report in reports:
+        small = WORKLOADS[report.workload].shrunk(SHRINK)
+        assert report.seconds.keys() == small.figures.keys()
+        assert report.executed == len(small.figures) * small.steps_of_lap
+        assert report.peak > 50_000_000
+    assert [report.waits for report in reports] == [True, True, True, False]
+    assert "events/s" in reports[-1].note
 
 
 @pytest.mark.parametrize("name", ["w1b", "w2b", "w3b", "w4b", "w5b", "w9"])

@@ -139,6 +139,7 @@ def test_nothing_is_said_about_guards_that_cannot_be_read(guard: str) -> None:
     assert [problem.severity for problem in problems] == ["error"]
 
 
+@pytest.mark.no_cover
 def test_each_guard_of_a_large_router_is_judged_once(monkeypatch: pytest.MonkeyPatch) -> None:
     judged: list[str] = []
 
@@ -153,6 +154,7 @@ def test_each_guard_of_a_large_router_is_judged_once(monkeypatch: pytest.MonkeyP
     assert guard_verdicts._on_events.cache_info().currsize == 0
 
 
+@pytest.mark.no_cover
 def test_the_work_for_an_arc_does_not_grow_with_their_number() -> None:
     few, many = calls_to_check(1_000), calls_to_check(6_000)
     assert many / 6_000 <= few / 1_000

@@ -87,6 +87,7 @@ workflow:
     assert messages(text) == ["`ctx.a` may be unset when coming from `start` → `a` → `both`"]
 
 
+@pytest.mark.no_cover
 def test_very_many_joins_far_from_their_fork_are_not_accused() -> None:
     last = 300
     arcs = ", ".join(f"{{ step: s{n} }}" for n in range(1, last))

@@ -257,6 +257,7 @@ def test_a_retry_s_delay_and_a_failure_s_message_see_the_task_s_result() -> None
     assert messages(text) == ["`iter.delay` may be unset when the pipeline begins with `fetch`"]
 
 
+@pytest.mark.no_cover
 def test_many_rules_and_writes_are_judged_in_good_time() -> None:
     count = 1500
     rules = "".join(

@@ -25,8 +25,19 @@ from threading import Lock
 import noetl.cli
 
 ROOT = Path(__file__).parents[2]
-PRELOADED = ("noetl.cli", "noetl.graph")
+PRELOADED = (
+    "noetl.cli",
+    "noetl.dsl",
+    "noetl.graph",
+    "noetl.tools.host",
+    "noetl.tools.http",
+    "noetl.tools.process",
+    "noetl.tools.python",
+    "noetl.tools.shell",
+    "noetl.tools.sqlite",
+)
 """Packages with all of their modules. They import what is below them, but nothing that starts threads."""
+PRELOADED_LIBRARY = ("encodings.utf_8_sig", "faulthandler", "getpass", "importlib.metadata")
 STARTUP_VARIABLES = ("PYTHON", "LC_", "LANG", "COVERAGE", "SSL_")
 """How the names begin that Python reads when it starts: a forked child would not see that they are others."""
 MOST_INPUT = 1 << 16
@@ -123,6 +134,8 @@ def _preload() -> None:
     for package in PRELOADED:
         for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
             import_module(module.name)
+    for name in PRELOADED_LIBRARY:
+        import_module(name)
     gc.collect()
     gc.freeze()  # else the first collection in each child would copy every page
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.cli.command_line import COMMAND, environment, run
 from tests.playbooks import document_of
+from tests.server.server_process import LOOPING, REPAIRED_LOOPING
 
 HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: it, path: test/it}\n"
 GATE = HEADER + (
@@ -43,6 +44,15 @@ MEETING = HEADER + (
     "  spec: {policy: {join: all}}\n"
     "  tool: {kind: noop, args: {sum: '{{ args.a | default(0) + args.b | default(0) }}'}}\n"
 )
+BESIDE = HEADER + (
+    "workflow:\n"
+    "- step: start\n"
+    "  next: {spec: {mode: inclusive}, arcs: [{step: work}, {step: door}]}\n"
+    "- step: work\n"
+    "  tool: {name: need, kind: shell, command: [test, -f, wanted.txt]}\n"
+    "- step: door\n"
+    "  tool: {kind: wait, signal: go}\n"
+)
 BUSY = HEADER + (
     "workflow:\n"
     "- step: start\n"
@@ -56,18 +66,26 @@ BUSY = HEADER + (
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    for name, text in (("gate", GATE), ("mended", MENDED), ("meeting", MEETING), ("busy", BUSY)):
+    for name, text in (
+        ("gate", GATE),
+        ("mended", MENDED),
+        ("meeting", MEETING),
+        ("beside", BESIDE),
+        ("busy", BUSY),
+    ):
         (tmp_path / f"{name}.yaml").write_text(text)
     return tmp_path
 
 
 class Gate:
-    """A process that runs `gate.yaml` and waits for its signal."""
+    """A process that runs a playbook, and has said all of `lines`: it waits for its signal."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, playbook: str = "gate.yaml", lines: tuple[str, ...] = ("waits for the signal",)
+    ) -> None:
         self.place = folder
         self.process = subprocess.Popen(
-            [*COMMAND, "run", "gate.yaml", "-o", "json"],
+            [*COMMAND, "run", playbook, "-o", "json"],
             cwd=folder,
             env=environment(folder),
             stdout=subprocess.PIPE,
@@ -75,10 +93,12 @@ class Gate:
             text=True,
         )
         assert self.process.stderr
+        missing = list(lines)
         for line in self.process.stderr:
             if line.startswith("execution "):
                 self.execution_id = line.split()[1].rstrip(",")
-            if "waits for the signal" in line:
+            missing = [text for text in missing if text not in line]
+            if not missing:
                 return
         raise AssertionError("it never waited")
 
@@ -118,6 +138,23 @@ def test_another_process_pauses_resumes_and_cancels(folder: Path) -> None:
         "ExecutionResumed",
         "CancelRequested",
     ]
+
+
+def test_another_process_has_retried_what_failed_while_the_rest_waits(folder: Path) -> None:
+    gate = Gate(folder, "beside.yaml", ("waits for the signal", "step work failed"))
+    (folder / "wanted.txt").touch()
+    again = run("executions", "retry", "latest", cwd=folder)
+    assert (again.code, "runs again: work" in again.err, "opened again" in again.err) == (0, True, True)
+    verb(folder, "signal", "latest", "go")
+    ended = gate.end()
+    assert (ended["status"], ended["steps"]["work"]) == ("completed", {"status": "completed", "runs": 1})
+
+
+def test_a_retry_where_nothing_has_failed_is_refused_to_whoever_asks(folder: Path) -> None:
+    gate = Gate(folder)
+    refused = run("executions", "retry", "latest", cwd=folder)
+    assert (refused.code, "nothing has failed" in refused.err) == (2, True)
+    gate.kill()
 
 
 def test_what_is_so_already_is_refused(folder: Path) -> None:
@@ -334,7 +371,7 @@ def test_another_process_skips_a_step_that_waits(folder: Path) -> None:
 
 
 def test_what_a_timeout_cut_short_is_retried(folder: Path) -> None:
-    failed = run("run", "gate.yaml", "--timeout", "0.2", "-o", "json", cwd=folder)
+    failed = run("run", "gate.yaml", "--timeout", "2", "-o", "json", cwd=folder)
     assert (failed.code, failed.json["error"]["kind"]) == (1, "timeout")
     assert "noetl executions retry" in failed.err
     assert verb(folder, "retry", "latest", "--no-run")["status"] == "running"
@@ -463,3 +500,63 @@ def test_a_playbook_without_signals_waits_for_none(folder: Path) -> None:
     assert recorded.json["warnings"] == []
     answer = verb(folder, "signal", failed, "go")
     assert answer["warnings"] == ["nothing in `test/it` waits for the signal `go`, nor for any other"]
+
+
+def test_failed_iterations_are_redriven_here_and_with_another_playbook(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(LOOPING)
+    ended = run("run", "p.yaml", "-o", "json", cwd=tmp_path).json
+    assert (ended["status"], ended["result"]) == ("completed", {"sum": 4})
+    recorded = run("executions", "redrive", "latest", "--no-run", cwd=tmp_path)
+    assert "runs again: 1 failed iteration; then, behind them: total" in recorded.err
+    assert run("run", "--resume", "latest", "-o", "json", cwd=tmp_path).json["result"] == {"sum": 4}
+    (tmp_path / "p.yaml").write_text(REPAIRED_LOOPING)
+    again = run("executions", "redrive", "latest", "--playbook", "p.yaml", cwd=tmp_path)
+    assert (again.code, again.out) == (0, "sum: 6\n")
+    assert "runs again: 1 failed iteration; then, behind them: total" in again.err
+    refused = run("executions", "redrive", "latest", "-o", "json", cwd=tmp_path)
+    assert (refused.code, refused.json["error"]["code"]) == (2, "refused")
+    events = run("executions", "events", "latest", cwd=tmp_path).out
+    assert events.count("IterationsRedriven") == 2
+    assert "completed" in run("executions", "show", "latest", cwd=tmp_path).out
+    assert run("executions", "verify", "latest", cwd=tmp_path).code == 0
+    unregistered = run("executions", "redrive", "latest", "--version", "3", "-o", "json", cwd=tmp_path)
+    assert unregistered.code == 2
+    assert "examples/looping@3" in unregistered.json["error"]["message"]
+
+
+def test_all_that_match_are_steered_on_the_embedded_store(folder: Path) -> None:
+    for label in ("a", "a", "b"):
+        failed = run("run", "mended.yaml", "--label", f"team={label}", "-o", "json", cwd=folder)
+        assert failed.code == 1
+    many = run("executions", "retry", "--where", "path=test/,label=team=a", "-o", "json", cwd=folder)
+    assert (many.code, many.json["refused"]) == (0, 0)
+    assert [verdict["status"] for verdict in many.json["executions"]] == ["running", "running"]
+    cancelled = run("executions", "cancel", "--where", "status=running,since=1h", cwd=folder)
+    assert (cancelled.code, "cancel: 2 executions" in cancelled.err) == (0, True)
+    listed = run("executions", "list", "--error-kind", "python", "-o", "json", cwd=folder).json["executions"]
+    assert [item["labels"] for item in listed] == [{"team": "b"}]
+    refused = run("executions", "cancel", "--where", "status=failed", "-o", "json", cwd=folder)
+    assert (refused.code, refused.json["refused"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("cancel",),
+        ("cancel", "latest", "--where", "path=a"),
+        ("cancel", "--where", "colour=red"),
+        ("cancel", "--where", "status"),
+        ("cancel", "--where", "status=failed,status=running"),
+        ("cancel", "--where", "label=team"),
+        ("cancel", "--where", "version=2"),
+        ("cancel", "--where", "path=a,version=x"),
+        ("cancel", "--where", "since=never"),
+        ("retry", "--where", "path=a", "--version", "2"),
+        ("list", "--version", "2"),
+        ("list", "--until", "never"),
+    ],
+)
+def test_what_does_not_say_which_executions_is_refused(tmp_path: Path, words: tuple[str, ...]) -> None:
+    ran = run("executions", *words, cwd=tmp_path)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err

@@ -109,6 +109,7 @@ HTTP = "type: http, method: GET, endpoint: x"
 
 
 @pytest.mark.timeout(60)
+@pytest.mark.no_cover
 def test_a_document_that_would_explode_is_refused() -> None:
     many = ", ".join(f"{{ task: t{number}, {HTTP} }}" for number in range(500))
     text = v1_document(
@@ -131,6 +132,7 @@ def test_values_that_double_with_every_level_are_refused() -> None:
 
 
 @pytest.mark.timeout(60)
+@pytest.mark.no_cover
 def test_many_runs_of_one_task_take_no_time() -> None:
     text = v1_document(
         f"- {{ task: a, {HTTP} }}\n", f"- {{ step: start, run: [{', '.join(['a'] * 30000)}] }}\n"

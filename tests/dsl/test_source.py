@@ -129,6 +129,7 @@ def test_deep_nesting_is_refused() -> None:
     assert fault("a: " + "{a: " * 70 + "}" * 70).code == "yaml-limit"
 
 
+@pytest.mark.no_cover
 def test_too_many_values_are_refused() -> None:
     assert fault("a: [" + "1," * (source.MAX_NODES + 1) + "]").code == "yaml-limit"
 

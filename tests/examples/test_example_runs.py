@@ -39,6 +39,7 @@ RESULTS: dict[str, Any] = {
             {"reading": "", "why": "ValueError: could not convert string to float: ''"},
         ],
     },
+    "distributed_loop": {"primes": 168, "largest": 997, "in_the_first_range": 15},
     "fan_out_join": {"total": 31, "spread": 8, "ranking": [9, 6, 5]},
     "first_answer": {"from": "near"},
     "gate": {"order": 1001, "shipped": True},

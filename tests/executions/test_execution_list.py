@@ -70,6 +70,7 @@ def test_the_newest_come_first_with_what_is_known(
         "ended_at": "2023-11-14T22:13:20.000000Z",
         "duration_ms": 0,
         "labels": {"team": "data"},
+        "priority": 0,
         "parent": None,
         "forked_from": None,
         "events": greeted["events"],

@@ -42,8 +42,8 @@ NESTED: list[object] = [1] * 50
 for _ in range(60):
     NESTED = [*NESTED[-3:], NESTED, "a" * 40]
 GIANTS: dict[str, object] = {
-    "a giant text": "a" * 1_000_000,
-    "a giant needle": "ab" + "a" * 500_000,
+    "a giant text": "a" * 200_000,
+    "a giant needle": "ab" + "a" * 100_000,
     "a giant range": range(1_000_000),
     "a giant list": list(range(60_000)),
 }

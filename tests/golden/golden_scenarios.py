@@ -15,6 +15,7 @@ from noetl.kernel.net.commands import (
     LeaseLost,
     PatchCtx,
     Pause,
+    Redrive,
     Resume,
     Retry,
     Signal,
@@ -88,6 +89,21 @@ def retry_failed(text: str) -> Driver:
     driver = Driver(text, {"second": second, "only": [error(), error(), error(), 9]}).run()
     driver.now += 3600 * SECOND
     driver.submit(Retry("me"))
+    return driver.run()
+
+
+def redrive(text: str) -> Driver:
+    bad = {1, 3, 5}
+
+    def work(call: RunTask) -> Any:
+        return error() if call.iteration in bad else call.iteration * 10
+
+    driver = Driver(text, {"work": work}).run()
+    bad.remove(3)
+    driver.submit(Redrive(by="me"))
+    driver.run()
+    bad.clear()
+    driver.submit(Redrive(step="each"))
     return driver.run()
 
 
@@ -243,6 +259,24 @@ def lost_owners(text: str) -> Driver:
     return driver.run()
 
 
+def shards(text: str) -> Driver:
+    """Workers share a loop: one is lost with its shard, one gives it back, an iteration fails and is retried."""
+    driver = Driver(text, {"work": lambda call: error() if call.args["n"] == 5 else call.args["n"]}).start()
+    name = driver.state.ready.first
+    driver.work(driver.claim(name))
+    for worker in ("w1", "w2"):
+        driver.work(*driver.claim_part(name, worker))
+    for reason in ("expired", "released"):
+        driver.fire_next_timer()
+        _, shard = driver.claim_part(name, "w3")
+        assert shard is not None
+        driver.submit(LeaseLost(name, shard.fence, reason))
+    driver.run()
+    driver.script["work"] = lambda call: call.args["n"]
+    driver.submit(Retry("me"))
+    return driver.run()
+
+
 def lost_lease(text: str) -> Driver:
     driver = Driver(text, {"steady": 5}).start()
     name = driver.state.ready.first
@@ -292,6 +326,7 @@ SCENARIOS: dict[str, Scenario] = {
         parallel_loop,
         retry_failed,
         retry_joins,
+        redrive,
         cut_short,
         join_all,
         join_any,
@@ -306,6 +341,7 @@ SCENARIOS: dict[str, Scenario] = {
         fork,
         lost_lease,
         lost_owners,
+        shards,
         deadlines,
         failures,
         error_results,

@@ -13,7 +13,8 @@ from noetl.kernel.state.variables import Variables
 
 _YOUNGER = {
     "StepSummary": {"failed", "cancelled", "failed_after", "cancelled_after", "worked"},
-    "ExecutionState": {"fork", "last_ts"},
+    "ExecutionState": {"fork", "last_ts", "redrivable"},
+    "LoopState": {"kept_frames"},
     "RunState": {"since", "worked"},
 }
 """Fields that follow from the events and that the releases which recorded did not know."""

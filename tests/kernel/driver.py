@@ -7,15 +7,15 @@ from typing import Any, TypeAlias
 from noetl.dsl.document.playbook import Playbook
 from noetl.events.bodies import EventBody, TaskProcessed
 from noetl.events.event import Event
-from noetl.kernel.net.commands import Claim, Command, Report, Request, TimerFired
+from noetl.kernel.net.commands import Command, Report, Request, TimerFired, claim_of
 from noetl.kernel.net.decider import decision_due, handle, proceed
-from noetl.kernel.pipeline.interpreter import advance
+from noetl.kernel.pipeline.interpreter import advance, advance_shard
 from noetl.kernel.pipeline.moves import Fetch, Finish, Move, Record, RunTask, Suspend, Wait
 from noetl.kernel.pipeline.policy import SECOND, judge
 from noetl.kernel.plan import Plan
 from noetl.kernel.references.resolve import resolve_references
 from noetl.kernel.state.execution_state import ExecutionState, new_state
-from noetl.kernel.state.run_state import RunState
+from noetl.kernel.state.run_state import ClaimedPart, RunState, Shard, claimable_part
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
 from noetl.model.reference import decode_value
 from tests.playbooks import playbook_of
@@ -80,9 +80,15 @@ class Driver:
                 self.decoded[key] = decode_value(self.stored[key])
         return {key: self.decoded[key] for key in keys}
 
-    def advance(self, run: RunState) -> Move:
+    def advance(self, run: RunState, shard: Shard | None = None) -> Move:
         fetched: dict[str, Any] = {}
-        while isinstance(move := advance(run, self.now, None, fetched), Fetch):
+
+        def ask() -> Move:
+            if shard is not None:
+                return advance_shard(run, shard, self.now, None, fetched)
+            return advance(run, self.now, None, fetched)
+
+        while isinstance(move := ask(), Fetch):
             assert not set(move.keys) <= fetched.keys(), "it asks for what it has"
             fetched = self.fetch(move.keys)
         return move
@@ -119,33 +125,40 @@ class Driver:
         if self.state.over:
             return False
         if self.state.ready and not self.state.paused:
-            self.work(self.claim(self.state.ready.first))
+            self.work(*self.claim_part(self.state.ready.first))
             return True
         return self.fire_next_timer()
 
     def claim(self, run: str) -> RunState:
-        self.submit(Claim(run, "w1"))
-        return self.state.runs[run]
+        return self.claim_part(run)[0]
 
-    def work(self, run: RunState) -> None:
-        """Drive a run until it ends or is suspended."""
-        while run.phase == "claimed" and run.id in self.state.runs:
-            if not self.move(run):
+    def claim_part(self, run: str, worker: str = "w1") -> ClaimedPart:
+        """The run, or the shard of it that has been ready longest."""
+        part = claimable_part(self.state.runs[run])
+        self.submit(claim_of(part, worker))
+        return part
+
+    def work(self, run: RunState, shard: Shard | None = None) -> None:
+        """Drive a run or shard until it ends or is suspended."""
+        owned = shard or run
+        fence = owned.fence
+        while owned.phase == "claimed" and owned.fence == fence and run.id in self.state.runs:
+            if not self.move(run, shard):
                 return
 
-    def move(self, run: RunState) -> bool:
+    def move(self, run: RunState, shard: Shard | None = None) -> bool:
         """One instruction. False if the run is suspended."""
-        move = self.advance(run)
+        move = self.advance(run, shard)
         match move:
             case Record():
-                self.report(run, move.body)
+                self.report(run, move.body, shard=shard)
             case Finish():
-                self.report(run, move.body)
+                self.report(run, move.body, shard=shard)
             case RunTask():
-                self.report(run, *move.begins)
+                self.report(run, *move.begins, shard=shard)
                 self.calls.append(move)
                 outcome = self.outcome_of(move)
-                self.report(run, self.judge(run, move.iteration, outcome))
+                self.report(run, self.judge(run, move.iteration, outcome), shard=shard)
             case Wait(until=until):
                 assert until is not None, "nothing is in flight"
                 self.now = until
@@ -153,8 +166,9 @@ class Driver:
                 return False
         return True
 
-    def report(self, run: RunState, *bodies: EventBody) -> list[Event]:
-        return self.submit(Report(run.id, run.fence, run.reported, bodies))
+    def report(self, run: RunState, *bodies: EventBody, shard: Shard | None = None) -> list[Event]:
+        owned = shard or run
+        return self.submit(Report(run.id, owned.fence, owned.reported, bodies))
 
     def outcome_of(self, call: RunTask) -> Outcome:
         label = call.task.label

@@ -12,7 +12,7 @@ from noetl.events.event_kind import kind_of_body
 from noetl.kernel.net.commands import Cancel, ChildEnded, LeaseLost, Pause, Resume, Retry, Signal
 from noetl.kernel.pipeline.interpreter import cancel_run, pause_run
 from noetl.kernel.pipeline.moves import Finish, Record, RunTask, Suspend, Wait
-from noetl.kernel.state.run_state import RunState
+from noetl.kernel.state.run_state import ClaimedPart, RunState, Shard
 from noetl.model.outcome import Outcome, succeeded
 from noetl.testing.simulator.playbook_fragments import (
     KINDS,
@@ -65,9 +65,16 @@ BIG_LOOPS = (
 )
 
 
+SHARDED_LOOPS = (
+    'in: "{{ range(5) | list }}", iterator: item, spec: {mode: parallel, max_in_flight: 2, window: 4, reduce: {KEY: append, flag: last}, policy: {exec: distributed}}',
+    'in: "{{ range(7) | list }}", iterator: item, spec: {mode: parallel, max_in_flight: 3, reduce: {KEY: append, flag: last}, policy: {exec: distributed, failure: {mode: best_effort}}}',
+    "in: [1, 2, 3], iterator: item, spec: {policy: {exec: distributed}}",
+)
+
+
 @st.composite
 def playbooks(draw: st.DrawFn) -> Playbook:
-    text = draw(texts(guards=WILD_GUARDS, args=("",), kinds=KINDS, loops=LOOPS))
+    text = draw(texts(guards=WILD_GUARDS, args=("",), kinds=KINDS, loops=(*LOOPS, *SHARDED_LOOPS)))
     return load_sound(text.replace("KNOBS", ""))
 
 
@@ -174,40 +181,48 @@ class Chaos(Driver):
     def __init__(self, playbook: Playbook, turns: list[int], choice: list[Outcome] = OUTCOMES) -> None:
         script = outcome_by_attempt(turns, choice)
         super().__init__(playbook, {"t0": script, "t1": script})
-        self.flying: list[tuple[str, int, RunTask]] = []
+        self.flying: list[tuple[ClaimedPart, int, RunTask]] = []
 
     def act(self, choice: int) -> bool:
         """One thing that can happen now. False if nothing can, but time may pass."""
         state = self.state
-        owned = list(state.claimed_runs())
-        ready = [] if state.paused or state.stopping else list(state.ready)
-        self.flying = [
-            call for call in self.flying if any(run.id == call[0] and run.fence == call[1] for run in owned)
+        owned: list[ClaimedPart] = [
+            (run, part if isinstance(part, Shard) else None)
+            for run in state.claimed_runs()
+            for part in run.owned_parts()
         ]
+        ready = [] if state.paused or state.stopping else list(state.ready)
+        self.flying = [call for call in self.flying if call[0][0].owned_under(call[1]) is not None]
         if choice % 23 == 22:
             self.submit(Resume() if state.paused else Pause())
             return True
         if choice % 97 == 96:
             self.submit(Cancel())
             return True
+        if choice % 13 == 12 and state.failed_runs and state.status == "running" and not state.final:
+            self.submit(Retry())
+            return True
         if choice % 19 == 18 and owned:
-            run = owned[choice % len(owned)]
-            self.submit(LeaseLost(run.id, run.fence))
+            run, shard = owned[choice % len(owned)]
+            self.submit(LeaseLost(run.id, (shard or run).fence))
             return True
         if choice % 3 == 2 and self.flying:
-            run_id, _, call = self.flying.pop(choice % len(self.flying))
-            run = state.runs[run_id]
-            self.report(run, self.judge(run, call.iteration, self.outcome_of(call)))
+            self._land(choice % len(self.flying))
             return True
         if ready and (choice % 2 or not owned):
             self.claim(ready[choice % len(ready)])
             return True
-        return any(self.push(run) for run in owned) or self.land()
+        return any(self.push(*part) for part in owned) or self.land()
 
-    def push(self, run: RunState) -> bool:
-        """One instruction of a run; False if it only waits."""
-        if run.phase != "claimed":
+    def push(self, run: RunState, shard: Shard | None = None) -> bool:
+        """One instruction of a run or shard; False if it only waits."""
+        if (shard or run).phase != "claimed":
             return False
+        if shard is not None and (self.state.stopping or self.state.paused):
+            if any(run.frames[index].running for index in shard.open):
+                return False
+            self.submit(LeaseLost(run.id, shard.fence, "released"))
+            return True
         if self.state.stopping and not any(frame.running for frame in run.frames.values()):
             self.report(run, cancel_run(run))
             return True
@@ -216,13 +231,13 @@ class Chaos(Driver):
             if suspended is not None:
                 self.report(run, suspended)
             return suspended is not None
-        match self.advance(run):
+        match self.advance(run, shard):
             case Record(body=body) | Finish(body=body):
-                self.report(run, body)
+                self.report(run, body, shard=shard)
             case RunTask() as call:
-                self.report(run, *call.begins)
+                self.report(run, *call.begins, shard=shard)
                 self.calls.append(call)
-                self.flying.append((run.id, run.fence, call))
+                self.flying.append(((run, shard), (shard or run).fence, call))
             case Wait(until=until):
                 if until is None or self.flying:
                     return False
@@ -234,10 +249,12 @@ class Chaos(Driver):
     def land(self) -> bool:
         if not self.flying:
             return False
-        run_id, _, call = self.flying.pop(0)
-        run = self.state.runs[run_id]
-        self.report(run, self.judge(run, call.iteration, self.outcome_of(call)))
+        self._land(0)
         return True
+
+    def _land(self, number: int) -> None:
+        (run, shard), _, call = self.flying.pop(number)
+        self.report(run, self.judge(run, call.iteration, self.outcome_of(call)), shard=shard)
 
     def unblock(self) -> bool:
         """Whatever is waited for from outside."""

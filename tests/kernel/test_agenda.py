@@ -27,7 +27,7 @@ items: st.SearchStrategy[AgendaItem] = st.one_of(
 )
 
 
-STORED = {"inputs": "given", "pending_blobs": "ledger"}
+STORED = {"inputs": "given", "pending_effects": "ledger"}
 """What fields are called in snapshots, where that is not their name."""
 
 

@@ -24,14 +24,14 @@ def reasons(driver: Driver) -> dict[str, str]:
 
 def retried(driver: Driver) -> Driver:
     """Retried, and run to its end; its whole history is sound."""
-    _check_history(driver)
+    check_history(driver)
     driver.submit(Retry("me"))
     driver.run()
-    _check_history(driver)
+    check_history(driver)
     return driver
 
 
-def _check_history(driver: Driver) -> None:
+def check_history(driver: Driver) -> None:
     assert violations(driver.state) == []
     assert verify(driver.plan, EXECUTION, driver.events).differences == ()
     for append in driver.appends:
@@ -275,7 +275,7 @@ def test_tokens_that_wait_when_time_is_up_have_the_rest_of_their_time_after_a_re
     assert ended + 3600 * SECOND == again
     driver.submit(Signal("go"))
     assert driver.run().state.result == {"n": 2}
-    _check_history(driver)
+    check_history(driver)
 
 
 def test_a_run_that_waits_when_time_is_up_waits_anew_after_a_retry() -> None:
@@ -286,7 +286,7 @@ def test_a_run_that_waits_when_time_is_up_waits_anew_after_a_retry() -> None:
     driver.step()
     driver.submit(Signal("go", 5))
     assert driver.run().status == "completed"
-    _check_history(driver)
+    check_history(driver)
 
 
 def test_a_limit_settles_nothing_and_a_retry_has_it_anew() -> None:

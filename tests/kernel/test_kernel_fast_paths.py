@@ -16,15 +16,17 @@ from noetl.events.event import Event
 from noetl.kernel.net.admission import decide_admission
 from noetl.kernel.net.decider import decide_next
 from noetl.kernel.pipeline import policy
-from noetl.kernel.pipeline.interpreter import advance
+from noetl.kernel.pipeline.interpreter import advance, advance_shard
 from noetl.kernel.pipeline.moves import Finish, Move, Record, RunTask
 from noetl.kernel.pipeline.policy import judge, judge_with_policy, judge_without_policy
+from noetl.kernel.pipeline.task_inputs import open_more_iterations
 from noetl.kernel.plan import StepPlan, Watch
 from noetl.kernel.references.externalize import externalize
 from noetl.kernel.scopes import playbook_time
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.run_fold import evolve_run
-from noetl.kernel.state.run_state import RunState
+from noetl.kernel.state.run_state import RunState, Shard
+from noetl.kernel.state.shards import shard_at
 from noetl.kernel.state.variables import Watchers, unwatch, watch, watching_tokens
 from noetl.model.outcome import Outcome, succeeded
 from tests.kernel.driver import EXECUTION, Driver, error
@@ -57,11 +59,12 @@ class Twice(Chaos):
 
     compared = 0
 
-    def push(self, run: RunState) -> bool:
-        move = self.advance(run) if run.phase == "claimed" and not self.state.paused else None
-        if isinstance(move, RunTask) and not self.state.stopping:
+    def push(self, run: RunState, shard: Shard | None = None) -> bool:
+        owned = (shard or run).phase == "claimed"
+        move = self.advance(run, shard) if owned and not (self.state.paused or self.state.stopping) else None
+        if isinstance(move, RunTask):
             self.compare(detached(run), move, self.outcome_of(move))
-        return super().push(run)
+        return super().push(run, shard)
 
     def compare(self, run: RunState, move: RunTask, outcome: Outcome) -> None:
         fast = judge_without_policy(run, move, outcome)
@@ -74,7 +77,8 @@ class Twice(Chaos):
         slow: list[EventBody] = [processed]
         if len(fast) > 1:
             evolve_run(run, processed)
-            following = advance(run, self.now)
+            shard = shard_at(run, move.iteration) if run.sharded else None
+            following = advance(run, self.now) if shard is None else advance_shard(run, shard, self.now)
             assert isinstance(following, Record | Finish)
             slow.append(following.body)
         assert stored_bytes(list(fast)) == stored_bytes(slow)
@@ -132,19 +136,20 @@ class Renderer(Chaos):
 
     compared = 0
 
-    def advance(self, run: RunState) -> Move:
-        move = super().advance(run)
+    def advance(self, run: RunState, shard: Shard | None = None) -> Move:
+        move = super().advance(run, shard)
         slow_run = detached(run)
         slow_run.step = evaluated_always(run.step)
-        slow = super().advance(slow_run)
+        slow_shard = slow_run.shards[shard.start] if shard is not None else None
+        slow = super().advance(slow_run, slow_shard)
         if isinstance(move, RunTask) and move.opens is not None:
             assert slow == Record(move.opens)
             evolve_run(slow_run, move.opens)
-            slow = super().advance(slow_run)
+            slow = super().advance(slow_run, slow_shard)
             move = structs.replace(move, opens=None)
         assert slow == move
         self.compared += isinstance(move, RunTask) and move.task.label in run.step.constant_inputs
-        return super().advance(run)
+        return super().advance(run, shard)
 
 
 @settings(max_examples=100)
@@ -153,6 +158,56 @@ def test_a_task_with_constant_inputs_gets_what_rendering_them_gives(
     playbook: Playbook, turns: list[int], order: list[int]
 ) -> None:
     Renderer(playbook, turns).run_in_order(order).retry_if_failed()
+
+
+class Opener(Chaos):
+    """Asks for iterations together and one by one. `together` is the most that began at once."""
+
+    together = 0
+
+    def advance(self, run: RunState, shard: Shard | None = None) -> Move:
+        move = super().advance(run, shard)
+        if isinstance(move, RunTask) and move.opens is not None and shard is None:
+            for most in (1, 2, 16):
+                further = open_more_iterations(run, move, self.now, most)
+                assert [move, *further] == self.one_by_one(detached(run), most)
+                self.together = max(self.together, 1 + len(further))
+        return move
+
+    def one_by_one(self, run: RunState, most: int) -> list[Move]:
+        moves: list[Move] = []
+        while len(moves) < most:
+            move = super().advance(run)
+            if not (isinstance(move, RunTask) and move.opens is not None):
+                break
+            moves.append(move)
+            for body in move.begins:
+                evolve_run(run, body)
+        return moves
+
+
+@settings(max_examples=100)
+@given(playbooks(), outcomes, choices)
+def test_iterations_that_begin_together_are_those_that_begin_one_after_the_other(
+    playbook: Playbook, turns: list[int], order: list[int]
+) -> None:
+    Opener(playbook, turns).run_in_order(order).retry_if_failed()
+
+
+@pytest.mark.parametrize(
+    ("spec", "together"),
+    [
+        ("mode: parallel, max_in_flight: 3", 3),
+        ("mode: parallel, max_in_flight: 30", 7),
+        ("mode: parallel, max_in_flight: 30, window: 4", 4),
+        ("mode: sequential", 1),
+    ],
+)
+def test_as_many_iterations_begin_together_as_may_be_in_flight(spec: str, together: int) -> None:
+    loop = f'  loop: {{in: "{{{{ range(7) | list }}}}", iterator: n, spec: {{{spec}}}}}\n'
+    driver = Opener(playbook_of(f"- step: start\n{loop}  tool: [{{t0: {{kind: python, code: '1'}}}}]\n"), [1])
+    driver.run_in_order([])
+    assert driver.together == together
 
 
 def test_constant_inputs_are_compared_in_loops_and_after_losses() -> None:

@@ -1,23 +1,26 @@
 """What holds for every playbook, every outcome and every order of events."""
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from noetl.dsl.document.playbook import Playbook
-from noetl.events.bodies import EventBody, TaskProcessed, TokenClaimed
+from noetl.events.bodies import EventBody, LeaseExpired, TaskProcessed, TokenClaimed
 from noetl.events.event import Event
 from noetl.kernel.net.commands import LeaseLost
+from noetl.kernel.references.loop_chunks import without_results
 from noetl.kernel.state import fold
 from noetl.kernel.state.execution_state import new_state
 from noetl.kernel.state.fold import evolve
 from noetl.kernel.state.invariants import sequence_gaps, violations
 from noetl.kernel.state.replay import dump_run, dump_state, load_run, replay
-from noetl.kernel.state.run_fold import RUN_FOLDS, evolve_run
-from noetl.kernel.state.run_state import RunState
+from noetl.kernel.state.run_fold import RUN_FOLDS, evolve_run, iteration_of
+from noetl.kernel.state.run_state import RunState, Shard
 from tests.kernel.driver import EXECUTION, Driver
 from tests.kernel.random_playbooks import Chaos, as_stored, choices, outcome_by_attempt, outcomes, playbooks
 from tests.kernel.state_comparison import differences, from_snapshot
@@ -73,21 +76,44 @@ def test_a_worker_that_folds_what_it_reports_knows_what_the_server_knows(
     playbook: Playbook, turns: list[int], order: list[int]
 ) -> None:
     driver = Chaos(playbook, turns)
-    copies: dict[str, RunState] = {}
+    copies: dict[int, RunState] = {}
+
+    def at_worker(run: RunState, fence: int) -> RunState:
+        """As its worker sees a run or shard: it keeps no results, and of a shard nothing of the others."""
+        owned = run.owned_under(fence)
+        plain = json.loads(json.dumps(dump_run(run, owned if isinstance(owned, Shard) else None)))
+        return load_run(driver.plan, driver.state.inputs, plain)
 
     def check(events: list[Event]) -> None:
         for event in events:
-            if isinstance(event.body, TokenClaimed):
-                run = replay(driver.plan, EXECUTION, driver.events[: event.seq]).runs[event.body.run]
-                plain = json.loads(json.dumps(dump_run(run)))
-                copies[run.id] = load_run(driver.plan, driver.state.inputs, plain)
-            elif type(event.body) in RUN_FOLDS and event.body.run in copies:  # type: ignore[union-attr]  # all of these have it
-                evolve_run(copies[event.body.run], event.body)  # type: ignore[union-attr]  # all of these have it
+            body = event.body
+            if isinstance(body, TokenClaimed):
+                run = replay(driver.plan, EXECUTION, driver.events[: event.seq]).runs[body.run]
+                copies[event.seq] = at_worker(run, event.seq)
+            elif type(body) in RUN_FOLDS:
+                for fence, copy in copies.items():
+                    owned = copy.owned_under(fence) if copy.id == body.run else None  # type: ignore[union-attr]  # all of these have it
+                    if isinstance(owned, Shard) and not owned.start <= iteration_of(body) < owned.end:
+                        continue
+                    if owned is not None:
+                        evolve_run(copy, without_results(body))
+            elif isinstance(body, LeaseExpired):
+                del copies[body.fence]
         for run in driver.state.claimed_runs():
-            assert copies[run.id] == run
+            for owned in run.owned_parts():
+                assert _seen_alike(at_worker(copies[owned.fence], owned.fence), at_worker(run, owned.fence))
 
     driver.on_append = check
     driver.run_in_order(order)
+
+
+def _seen_alike(copy: RunState, run: RunState) -> bool:
+    """Where there are shards, others may have written since, and have shown how long it works."""
+    if run.sharded:
+        run = structs.replace(
+            run, since=copy.since, worked=copy.worked, variables=copy.variables, ctx=copy.ctx
+        )
+    return copy == run
 
 
 def _end(driver: Driver) -> tuple[Any, ...]:
@@ -112,8 +138,10 @@ def test_a_crash_anywhere_ends_in_the_same_state_and_runs_no_recorded_task_again
     after.state = replay(after.plan, EXECUTION, before_crash)
     after.now = before_crash[-1].ts
     for run in list(after.state.claimed_runs()):
-        after.submit(LeaseLost(run.id, run.fence))
-        after.claim(run.id)
+        for owned in run.owned_parts():
+            after.submit(LeaseLost(run.id, owned.fence))
+        while run.id in after.state.ready:
+            after.claim_part(run.id)
     after.settle()
     assert _end(after) == _end(uninterrupted)
     recorded = {_attempt_key(event.body) for event in before_crash if isinstance(event.body, TaskProcessed)}
@@ -127,7 +155,7 @@ def _attempt_key(body: Any) -> tuple[Any, ...]:
 
 LOOP = """
 - step: start
-  loop: {in: "{{ range(%d) | list }}", iterator: n, spec: {mode: %s, max_in_flight: %d, policy: {failure: {mode: best_effort}}, reduce: {total: sum, seen: append, big: max}}}
+  loop: {in: "{{ range(%d) | list }}", iterator: n, spec: {mode: %s, max_in_flight: %d, policy: {exec: %s, failure: {mode: best_effort}}, reduce: {total: sum, seen: append, big: max}}}
   tool:
     - t0: {kind: python, code: '1', spec: {policy: {rules: [{when: "{{ outcome.status == 'error' and _attempt < 3 }}", then: {do: retry}}]}}}
     - t1: {kind: noop, args: {n: "{{ iter.n }}"}, set: {ctx.total: "{{ iter.n }}", ctx.seen: "{{ iter.n }}", ctx.big: "{{ iter.n * 2 }}"}}
@@ -142,8 +170,8 @@ def test_a_parallel_loop_ends_as_a_sequential_one(
     from tests.playbooks import playbook_of
 
     ends = []
-    for mode in ("sequential", "parallel"):
-        driver = Chaos(playbook_of((LOOP % (size, mode, flying)).lstrip()), turns)
+    for mode, placement in product(("sequential", "parallel"), ("local", "distributed")):
+        driver = Chaos(playbook_of((LOOP % (size, mode, flying, placement)).lstrip()), turns)
         del driver.script["t1"]
         driver.run_in_order([choice for choice in order if choice % 19 != 18])
         ends.append((driver.state.status, driver.state.result, driver.ctx))

@@ -171,6 +171,39 @@ workflow:
     assert "no arc of `start` matches" in driver.error.message
 
 
+def test_where_no_matching_arc_is_a_failure_a_step_without_arcs_still_ends_its_branch() -> None:
+    text = """
+executor: {kind: local, spec: {no_next_is_error: true}}
+workflow:
+- step: start
+  tool: {kind: noop, args: {n: 1}}
+  next: {arcs: [{step: b}]}
+- step: b
+  tool: {kind: noop}
+""".lstrip()
+    driver = run(text)
+    assert (driver.state.status, driver.state.result) == ("completed", {"n": 1})
+    failing = run(
+        text.replace("args: {n: 1}", 'args: {n: "{{ 1 / 0 }}"}').replace("  next: {arcs: [{step: b}]}\n", "")
+    )
+    assert (failing.state.status, failing.error.kind) == ("failed", "expression")
+
+
+def test_by_earlier_rules_a_step_without_arcs_fails_where_no_matching_arc_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("noetl.kernel.net.execution_request.DECIDER", 4)
+    driver = run(
+        """
+executor: {kind: local, spec: {no_next_is_error: true}}
+workflow:
+- step: start
+  tool: {kind: noop}
+""".lstrip()
+    )
+    assert (driver.state.status, driver.error.kind) == ("failed", "policy")
+
+
 def test_arcs_write_before_their_token_is_made() -> None:
     text = """
 - step: start

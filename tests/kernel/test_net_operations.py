@@ -203,6 +203,7 @@ def test_a_run_that_pauses_too_late_goes_on() -> None:
     driver.report(state, suspended)
     assert driver.run().state.status == "completed"
     assert [body.task for body in driver.bodies(TaskStarted)] == ["a", "b", "c"]
+    assert verify(driver.plan, driver.state.execution_id, driver.events).differences == ()
 
 
 def test_a_run_that_ends_while_paused_is_routed_after_resume() -> None:
@@ -237,6 +238,19 @@ def test_retry_goes_on_at_the_failed_task_with_new_tries_and_the_same_keys() -> 
     assert len({call.idempotency_key for call in driver.calls if call.task.label == "b"}) == 1
     assert [body.attempt for body in driver.bodies(TaskStarted) if body.task == "b"] == [1, 2, 3, 4]
     assert driver.statuses == {"start": "completed", "after": "completed"}
+
+
+def test_a_retried_task_reads_what_the_task_before_it_gave() -> None:
+    text = """
+- step: a
+  tool:
+  - first: {kind: python, code: "1"}
+  - second: {kind: python, code: "1", args: {got: "{{ _prev }}"}}
+""".lstrip()
+    driver = run(text, {"first": 5, "second": [error(), 7]})
+    driver.submit(Retry())
+    driver.run()
+    assert [call.args for call in driver.calls] == [{}, {"got": 5}, {"got": 5}]
 
 
 def test_retry_runs_failed_iterations_alone() -> None:

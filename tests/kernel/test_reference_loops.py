@@ -6,10 +6,14 @@ import pytest
 from msgspec import structs
 
 from noetl.events.bodies import LoopDone, LoopIterationCompleted, LoopStarted
-from noetl.kernel.pipeline.moves import Finish, RunTask
+from noetl.kernel.net.commands import Retry
+from noetl.kernel.pipeline.moves import Finish, RunTask, Wait
+from noetl.kernel.references.loop_chunks import LIMITS_IN_CHUNK
 from noetl.kernel.result_rules import INLINE_MAX_BYTES
-from noetl.model.reference import is_manifest, is_reference
-from tests.kernel.driver import Driver, run
+from noetl.kernel.state.run_state import LoopState, RunState
+from noetl.model.outcome import succeeded
+from noetl.model.reference import encode_value, is_manifest, is_reference
+from tests.kernel.driver import Driver, error, run
 from tests.kernel.large_values import ROWS
 
 LOOP = """
@@ -123,3 +127,54 @@ def test_parts_of_what_a_loop_gave_are_selected_at_any_size(size: int) -> None:
         event.body for events in driver.appends for event in events if isinstance(event.body, LoopDone)
     ]
     assert is_manifest(results[0].result) is (size > 1_000)
+
+
+def in_flight(text: str) -> tuple[Driver, RunState]:
+    """An execution whose one run has begun all its iterations."""
+    driver = Driver(text).start()
+    run_state = driver.claim(driver.state.ready.first)
+    while not isinstance(move := driver.advance(run_state), Wait):
+        driver.report(run_state, *(move.begins if isinstance(move, RunTask) else [move.body]))  # type: ignore[union-attr]  # nothing ends yet
+    return driver, run_state
+
+
+def bytes_without_gap(loop: LoopState) -> int:
+    """What the loop holds that could be stored."""
+    return sum(len(encode_value(result)) for result in loop.results[: loop.low - loop.base])
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_what_waited_behind_a_gap_is_stored_when_the_gap_is_closed(*, forgets: bool) -> None:
+    text = '- step: start\n  loop: {in: "{{ range(120) | list }}", iterator: n, spec: {mode: parallel, max_in_flight: 120}}\n  tool: [{t: {kind: python, code: "1"}}]\n'
+    driver, run_state = in_flight(text)
+    assert run_state.loop is not None
+    for block in range(0, 120, 40):
+        for index in (*range(block + 2, block + 40), block, block + 1):
+            driver.report(
+                run_state, driver.judge(run_state, index, succeeded({"n": index, "pad": "y" * 10_000}))
+            )
+            driver.move(run_state)
+            assert bytes_without_gap(run_state.loop) <= INLINE_MAX_BYTES * LIMITS_IN_CHUNK, index
+            if forgets:  # as after a restart
+                driver.state.pending_effects.loop_bytes.clear()
+        assert run_state.loop.base == block + 40, "all of the block is stored"
+    driver.work(run_state)
+    assert [result["n"] for result in driver.resolve(driver.state.result)] == list(range(120))
+
+
+def test_a_loop_that_is_opened_again_stores_what_waits_behind_its_new_gaps() -> None:
+    text = '- step: start\n  loop: {in: "{{ range(40) | list }}", iterator: n, spec: {mode: parallel, max_in_flight: 40}}\n  tool: [{t: {kind: python, code: "1"}}]\n'
+    driver, run_state = in_flight(text)
+    for index in (1, 3, *range(4, 40), 0, 2):
+        outcome = error() if index in {1, 3} else succeeded("y" * 10_000)
+        driver.report(run_state, driver.judge(run_state, index, outcome))
+        driver.move(run_state)
+    driver.work(run_state)
+    assert driver.status == "failed"
+    driver.script["t"] = "again"
+    driver.submit(Retry())
+    run_state = driver.claim(run_state.id)
+    while run_state.loop is not None and run_state.loop.low < 40:
+        driver.move(run_state)
+    assert run_state.loop is not None
+    assert (run_state.loop.base, run_state.loop.results) == (40, []), "all of it is stored"

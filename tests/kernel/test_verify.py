@@ -82,9 +82,9 @@ def test_no_fork_raises_a_false_alarm(
 class Slow(Chaos):
     """A worker whose clock is not the server's: what it decides is recorded a while later."""
 
-    def report(self, run: Any, *bodies: Any) -> list[Event]:
+    def report(self, run: Any, *bodies: Any, shard: Any = None) -> list[Event]:
         self.now += 1_234_567
-        return super().report(run, *bodies)
+        return super().report(run, *bodies, shard=shard)
 
 
 @settings(max_examples=50)
@@ -126,9 +126,9 @@ workflow:
 class Late(Driver):
     """A worker whose reports are recorded a while after what it decided."""
 
-    def report(self, run: Any, *bodies: Any) -> list[Event]:
+    def report(self, run: Any, *bodies: Any, shard: Any = None) -> list[Event]:
         self.now += 1_234_567
-        return super().report(run, *bodies)
+        return super().report(run, *bodies, shard=shard)
 
 
 def test_random_gives_the_same_when_it_is_decided_again() -> None:

@@ -89,6 +89,23 @@ def test_lists_go_on_beyond_a_page(folder: Path) -> None:
     assert [entry.execution_id for entry in executions.list(limit=2)] == ids[:0:-1]
 
 
+def test_failed_iterations_are_redriven_to_the_end(folder: Path) -> None:
+    text = HEADER.replace("test/it", "test/loop") + (
+        "workflow:\n- step: start\n"
+        "  loop: {in: '{{ [1, 2] }}', iterator: n, spec: {policy: {failure: {mode: best_effort}}}}\n"
+        "  tool: {kind: python, args: {n: '{{ n }}'}, code: \"result = n if n == 1 else open('w.txt').read()\"}\n"
+    )
+    (folder / "loop.yaml").write_text(text)
+    assert noetl.run(folder / "loop.yaml").result == [1, None]
+    (folder / "w.txt").write_text("two")
+    executions = noetl.open(folder / ".noetl")
+    with pytest.raises(Refused, match="no step `stat`"):
+        executions.redrive(step="stat")
+    assert executions.redrive("latest", "start").result == [1, "two"]
+    with pytest.raises(Refused, match="no loop"):
+        executions.redrive()
+
+
 def test_a_failed_one_is_retried_to_its_end(folder: Path) -> None:
     noetl.run(folder / "need.yaml")
     executions = noetl.open(str(folder / ".noetl"))

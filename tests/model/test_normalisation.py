@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from noetl.model.normalisation import MAX_DEPTH, NotJson, normalise
+from noetl.model import normalisation
+from noetl.model.normalisation import MAX_DEPTH, MAX_VALUES, NotJson, normalise
 
 Point = namedtuple("Point", "x y")
 
@@ -140,11 +141,15 @@ def test_depth_is_bounded() -> None:
         normalise([value])
 
 
-def test_parts_shared_again_and_again_are_refused_before_they_fill_the_memory() -> None:
+@pytest.mark.no_cover
+def test_parts_shared_again_and_again_are_refused_before_they_fill_the_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(normalisation, "MAX_VALUES", MAX_VALUES // 20)  # by as much sooner
     value: list[Any] = [0] * 1000
     for _ in range(4):
         value = [value] * 1000
-    with pytest.raises(NotJson, match="number of values"):
+    with pytest.raises(NotJson, match="number of values over 1,000,000"):
         normalise(value)
 
 

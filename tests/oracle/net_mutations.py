@@ -26,8 +26,8 @@ NET_MUTATIONS = [
     Mutation(
         "a failed step does not write at its end",
         N + "routing:seal_run_end",
-        "if state.stopping or (",
-        "if state.stopping or isinstance(body, StepFailed) or (",
+        "state.stopping\n",
+        "state.stopping or isinstance(body, StepFailed)\n",
     ),
     Mutation(
         "a step that passes on forgets",
@@ -127,10 +127,10 @@ NET_MUTATIONS = [
         "occupancy.joined += 1\n    state.occupied &= ~(1 << plan.number)",
     ),
     # Loops
-    Mutation("a failed loop begins more", S + "run_state:RunState.can_start", "or loop.broken >= 0", ""),
+    Mutation("a failed loop begins more", S + "run_state:RunState.startable", "or loop.broken >= 0", ""),
     Mutation(
         "the window is one too wide",
-        S + "run_state:RunState.can_start",
+        S + "run_state:RunState.startable",
         "loop.low + window",
         "loop.low + window + 1",
     ),

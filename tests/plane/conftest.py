@@ -18,8 +18,15 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
 
 @pytest.fixture
 def short_lived(tmp_path: Path) -> Iterator[Plane]:
-    """A server whose leases are short; it has no worker yet."""
-    with Plane(tmp_path, ttl=5.0) as plane:
+    """A server whose leases are waited for; it has no worker yet. On a busy machine each lasts for long enough."""
+    with Plane(tmp_path, ttl=10.0) as plane:
+        yield plane
+
+
+@pytest.fixture
+def long_lived(tmp_path: Path) -> Iterator[Plane]:
+    """A server whose leases outlast the test; it has no worker yet."""
+    with Plane(tmp_path, ttl=300.0) as plane:
         yield plane
 
 

@@ -1,5 +1,6 @@
 """A server and its workers as processes, and a place where their tasks meet the test."""
 
+import asyncio
 import json
 import os
 import select
@@ -15,6 +16,11 @@ from typing import Any
 
 import noetl
 from noetl.engine.inbox import RemoteCommand, encode_command
+from noetl.ports.credentials import StoredCredential
+from noetl.stores import open_store
+from noetl.stores.credentials.encrypted_credentials import EncryptedCredentials
+from noetl.stores.credentials.encryption_key import KeyLocation
+from noetl.stores.home_folder import Home
 from tests.plane.plane_server import TOKEN
 
 PATIENCE = 60.0
@@ -38,7 +44,7 @@ class WorkerProcess:
                 str(folder),
                 *options,
             ],
-            env={**os.environ, "NOETL_TOKEN": TOKEN, **environment},
+            env={**os.environ, "NOETL_TOKEN": TOKEN, "NOETL_HOME": str(folder / ".noetl"), **environment},
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -127,9 +133,10 @@ class Plane:
         worker.wait_for("registered with")
         return worker
 
-    def start(self, workflow: str, **workload: Any) -> str:
+    def start(self, workflow: str, ctx: dict[str, Any] | None = None, **workload: Any) -> str:
         """A new execution; its id."""
-        return str(self._call("/executions", {"text": document(workflow), "workload": workload}))
+        body = {"text": document(workflow), "workload": workload, "ctx": ctx or {}}
+        return str(self._call("/executions", body))
 
     def end(self, execution_id: str) -> dict[str, Any]:
         """What `noetl run -o json` would print, when it is over."""
@@ -139,6 +146,12 @@ class Plane:
     def submit(self, execution_id: str, command: RemoteCommand) -> None:
         """Asks it of the server; it is recorded then."""
         self._call(f"/executions/{execution_id}/commands", data=encode_command(command))
+
+    def retry(self, execution_id: str) -> None:
+        self._call(f"/executions/{execution_id}/retry", {})
+
+    def redrive(self, execution_id: str) -> None:
+        self._call(f"/executions/{execution_id}/redrive", {})
 
     def wait_for(self, execution_id: str, event: str, count: int = 1) -> None:
         """Until so many of these were recorded since the server was started."""
@@ -154,6 +167,20 @@ class Plane:
 
     def events(self, execution_id: str) -> list[dict[str, Any]]:
         return list(self.executions.events(execution_id))
+
+    def set_credential(self, name: str, **fields: str) -> None:
+        """Into the server's credential store."""
+
+        async def keep() -> None:
+            home = Home(self.home)
+            store = open_store(f"sqlite:///{home.store}")
+            try:
+                credentials = EncryptedCredentials(store, KeyLocation(file=home.key))
+                await credentials.set(StoredCredential(name, "static", dict(fields)))
+            finally:
+                await store.close()
+
+        asyncio.run(keep())
 
     def _call(self, path: str, body: Any = None, data: bytes | None = None) -> Any:
         data = data if body is None else json.dumps(body).encode()

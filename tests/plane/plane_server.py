@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 import uvicorn
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -38,6 +38,12 @@ from noetl.stores.ownership import Owners
 from noetl.stores.results.result_store_urls import open_result_stores
 
 TOKEN = "a worker's"
+OTHER_TOKEN = "another worker's"
+
+
+def token_name(connection: HTTPConnection) -> str | None:
+    token = connection.headers.get("authorization", "").removeprefix("Bearer ")
+    return token if token in (TOKEN, OTHER_TOKEN) else None
 
 
 class EventBoard:
@@ -98,7 +104,9 @@ async def serve(options: argparse.Namespace) -> None:
             source = PlaybookSource(
                 request_body["text"], "playbook.yaml", str(options.catalog / "playbook.yaml")
             )
-            execution_id = await engine.start(source, workload=request_body["workload"])
+            execution_id = await engine.start(
+                source, workload=request_body["workload"], ctx=request_body["ctx"]
+            )
             await engine.flush()  # whoever knows it may look for it
             return Response(msgspec.json.encode(execution_id))
 
@@ -115,20 +123,26 @@ async def serve(options: argparse.Namespace) -> None:
             await engine.submit(request.path_params["execution_id"], command)
             return Response(b"null")
 
+        async def retry(request: Request) -> Response:
+            return Response(msgspec.json.encode(await engine.retry(request.path_params["execution_id"])))
+
+        async def redrive(request: Request) -> Response:
+            return Response(msgspec.json.encode(await engine.redrive(request.path_params["execution_id"])))
+
         async def event(request: Request) -> Response:
             count = int(request.query_params["count"])
             await board.wait_for(request.path_params["execution_id"], request.path_params["name"], count)
             return Response(b"null")
 
-        routes = worker_routes(
-            engine.plane, lambda connection: connection.headers.get("authorization") == f"Bearer {TOKEN}"
-        )
+        routes = worker_routes(engine.plane, token_name)
         app = Starlette(
             routes=[
                 *routes,
                 Route("/executions", start, methods=["POST"]),
                 Route("/executions/{execution_id}", end, methods=["GET"]),
                 Route("/executions/{execution_id}/commands", submit, methods=["POST"]),
+                Route("/executions/{execution_id}/retry", retry, methods=["POST"]),
+                Route("/executions/{execution_id}/redrive", redrive, methods=["POST"]),
                 Route("/executions/{execution_id}/events/{name}", event, methods=["GET"]),
             ]
         )

@@ -1,7 +1,9 @@
 """A worker that says what the test wants it to say."""
 
+import urllib.error
+import urllib.request
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -12,11 +14,17 @@ from websockets.typing import Subprotocol
 from noetl.events.bodies import EventBody, StepDone
 from noetl.events.codec import FORMAT, encode
 from noetl.events.event_kind import KIND_NUMBERS
+from noetl.model.outcome import ErrorInfo
 from noetl.ports.control import (
     PROTOCOL,
     SUBPROTOCOL,
     Ack,
+    Beaten,
+    CheckCredentials,
+    CredentialsChecked,
+    FetchedValue,
     FromServer,
+    Heartbeat,
     Message,
     News,
     Register,
@@ -42,9 +50,9 @@ class RawPool:
         self.plane = plane
         self.name = name
 
-    def start(self, workflow: str, **workload: Any) -> str:
+    def start(self, workflow: str, ctx: dict[str, Any] | None = None, **workload: Any) -> str:
         head = f"executor: {{kind: distributed, spec: {{pool: {self.name}}}}}\n"
-        return self.plane.start(head + workflow, **workload)
+        return self.plane.start(head + workflow, ctx, **workload)
 
     def worker(self, **about: Any) -> "RawWorker":
         return RawWorker(self.plane, **{"pools": (self.name,), **about})
@@ -59,8 +67,9 @@ class RawPool:
 class RawWorker:
     """One connection. A context manager. What comes is kept until it is asked for."""
 
-    def __init__(self, plane: Plane, **about: Any) -> None:
-        self._context = connect_raw(plane)
+    def __init__(self, plane: Plane, token: str = TOKEN, **about: Any) -> None:
+        self._plane = plane
+        self._context = connect_raw(plane, token)
         self._connection = self._context.__enter__()
         register = Register(**{"protocol": PROTOCOL, "slots": 1, "kinds": KINDS, "worker": "raw", **about})
         self.send(register)
@@ -69,6 +78,7 @@ class RawWorker:
         self._news: list[News] = []
         self._acks: list[Ack] = []
         self._commands: list[RunCommand] = []
+        self._questions: list[CheckCredentials] = []
         self._number = 0
 
     def __enter__(self) -> "RawWorker":
@@ -95,14 +105,43 @@ class RawWorker:
                 self._commands += message.commands
             case News():
                 self._news.append(message)
+            case CheckCredentials():
+                self._questions.append(message)
             case _:
                 raise AssertionError(message)
 
     def command(self) -> RunCommand:
-        """The next one."""
+        """The next one. What it is asked about credentials before, it answers with yes."""
         while not self._commands:
             self._sort(self._receive())
+            while self._questions:
+                self.answer(self._questions.pop(0))
         return self._commands.pop(0)
+
+    def question(self) -> CheckCredentials:
+        """The next one about credentials."""
+        while not self._questions:
+            self._sort(self._receive())
+        return self._questions.pop(0)
+
+    def answer(self, question: CheckCredentials, error: ErrorInfo | None = None) -> None:
+        checked = CredentialsChecked(playbook=question.playbook, pool=question.pool, error=error)
+        assert post(self._plane, "fetch", checked, self.session) == [FetchedValue()]
+
+    def has_command(self) -> bool:
+        """Whether one has come."""
+        self._settle()
+        return bool(self._commands)
+
+    def has_question(self) -> bool:
+        self._settle()
+        return bool(self._questions)
+
+    def _settle(self) -> None:
+        """What was sent before a heartbeat is answered has come."""
+        self.send(Heartbeat())
+        while not isinstance(message := self._receive(), Beaten):
+            self._sort(message)
 
     def news(self) -> News:
         while not self._news:
@@ -124,6 +163,9 @@ class RawWorker:
         (verdict,) = ack.verdicts
         return verdict
 
+    def run_of(self, command: RunCommand) -> str:
+        return lease_of(command).run
+
     def end(self, command: RunCommand) -> str:
         """Reports that the run is done."""
         lease = lease_of(command)
@@ -138,14 +180,60 @@ class RawWorker:
         return self._connection.close_code
 
 
-def connect_raw(plane: Plane) -> ClientConnection:
+def connect_raw(plane: Plane, token: str = TOKEN) -> ClientConnection:
     return connect(
         f"ws://127.0.0.1:{plane.port}/api/worker/stream",
         subprotocols=[Subprotocol(SUBPROTOCOL)],
-        additional_headers={"Authorization": f"Bearer {TOKEN}"},
+        additional_headers={"Authorization": f"Bearer {token}"},
         max_size=None,
     )
 
 
 def lease_of(command: RunCommand) -> RunLease:
     return RunLease(command.execution, msgspec.json.decode(command.run)["state"]["id"], command.fence)
+
+
+def post(
+    plane: Plane, name: str, message: Message | bytes, session: str = "", token: str = TOKEN
+) -> list[FromServer]:
+    data = message if isinstance(message, bytes) else encode_message(message)
+    headers = {"Authorization": f"Bearer {token}", "Noetl-Session": session}
+    request = urllib.request.Request(f"{plane.url}/api/worker/{name}", data, headers)  # noqa: S310 - our own server
+    with urllib.request.urlopen(request, timeout=PATIENCE) as response:  # noqa: S310 - likewise
+        return [
+            decode_from_server(bytes(raw))
+            for raw in msgspec.json.decode(response.read(), type=list[msgspec.Raw])
+        ]
+
+
+class Transfer(NamedTuple):
+    """An answer about a stored value."""
+
+    status: int
+    body: bytes
+    headers: dict[str, str]
+
+
+def transfer(
+    plane: Plane,
+    key: str,
+    session: str,
+    body: bytes | None = None,
+    *,
+    token: str = TOKEN,
+    query: str = "",
+    **headers: str,
+) -> Transfer:
+    """`PUT` of a body, else `GET`."""
+    about = {"Authorization": f"Bearer {token}", "Noetl-Session": session}
+    about |= {name.replace("_", "-"): value for name, value in headers.items()}
+    request = urllib.request.Request(  # noqa: S310 - our own server
+        f"{plane.url}/api/results/{key}{query}", body, about, method="GET" if body is None else "PUT"
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE) as response:  # noqa: S310 - likewise
+            names = {name.lower(): value for name, value in response.headers.items()}
+            return Transfer(response.status, response.read(), names)
+    except urllib.error.HTTPError as error:
+        with error:
+            return Transfer(error.code, b"", {})

@@ -2,7 +2,6 @@
 
 import signal
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from tests.plane.plane_processes import HELD, PATIENCE, MeetingPoint, Plane, kinds
@@ -53,24 +52,21 @@ def test_a_worker_that_stood_still_past_its_lease_kills_its_task_and_changes_not
     assert plane.end(execution_id)["result"] == {"word": "second"}
     names = kinds(plane.events(execution_id))
     assert Counter(names)["TaskProcessed"] == 2
-    assert reasons(plane.events(execution_id)) == ["expired"]
+    # On a busy machine the other worker may stand still for too long, too.
+    assert set(reasons(plane.events(execution_id))) == {"expired"}
 
 
 def test_after_a_restart_of_the_server_workers_send_again_and_nothing_is_recorded_twice(
-    tmp_path: Path, meeting: MeetingPoint
+    long_lived: Plane, meeting: MeetingPoint
 ) -> None:
-    with Plane(tmp_path, ttl=60.0) as plane:
-        worker = plane.worker()
-        execution_id = plane.start(HELD, port=meeting.port)
-        guest = meeting.next_guest()
-        plane.kill_server()
-        guest.let_go("while it was away")
-        plane.start_server()
-        worker.wait_for("again")
-        _assert_recorded_once(plane, execution_id)
-
-
-def _assert_recorded_once(plane: Plane, execution_id: str) -> None:
+    plane = long_lived
+    worker = plane.worker()
+    execution_id = plane.start(HELD, port=meeting.port)
+    guest = meeting.next_guest()
+    plane.kill_server()
+    guest.let_go("while it was away")
+    plane.start_server()
+    worker.wait_for("again")
     assert plane.end(execution_id)["result"] == {"word": "while it was away"}
     events = plane.events(execution_id)
     assert Counter(kinds(events))["TaskProcessed"] == 2
@@ -116,9 +112,9 @@ def test_a_run_that_kills_three_workers_ends_as_worker_lost(short_lived: Plane) 
 
 
 def test_a_worker_that_is_told_to_stop_ends_its_attempt_and_gives_the_rest_back(
-    short_lived: Plane, meeting: MeetingPoint
+    long_lived: Plane, meeting: MeetingPoint
 ) -> None:
-    plane = short_lived
+    plane = long_lived
     first = plane.worker()
     execution_id = plane.start(HELD, port=meeting.port)
     guest = meeting.next_guest()
@@ -132,10 +128,8 @@ def test_a_worker_that_is_told_to_stop_ends_its_attempt_and_gives_the_rest_back(
     assert reasons(plane.events(execution_id)) == ["released"]
 
 
-def test_a_worker_that_is_told_twice_interrupts_its_attempt(
-    short_lived: Plane, meeting: MeetingPoint
-) -> None:
-    plane = short_lived
+def test_a_worker_that_is_told_twice_interrupts_its_attempt(long_lived: Plane, meeting: MeetingPoint) -> None:
+    plane = long_lived
     first = plane.worker()
     execution_id = plane.start(HELD, port=meeting.port)
     guest = meeting.next_guest()

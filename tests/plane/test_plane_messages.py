@@ -1,6 +1,5 @@
 """What the server answers to workers, message by message."""
 
-import hashlib
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -18,14 +17,9 @@ from noetl.ports.control import (
     Ack,
     Beaten,
     ClaimCredit,
-    FetchCredential,
     FetchedPlaybook,
-    FetchFailed,
     FetchPlaybook,
-    FetchWorkload,
-    FromServer,
     Heartbeat,
-    Message,
     Register,
     Registered,
     Rejected,
@@ -34,14 +28,12 @@ from noetl.ports.control import (
     RunReport,
     Work,
     WorkerReport,
-    decode_from_server,
-    encode_message,
 )
 from noetl.server.plane.worker_routes import CLOSE_MALFORMED, CLOSE_UNKNOWN
 from noetl.settings import installed_release
 from tests.plane.plane_processes import PATIENCE, Plane, kinds
 from tests.plane.plane_server import TOKEN
-from tests.plane.raw_worker import RawPool, RawWorker, lease_of
+from tests.plane.raw_worker import RawPool, RawWorker, lease_of, post
 from tests.plane.test_plane_losses import reasons
 
 UPGRADE = {
@@ -248,19 +240,6 @@ def test_after_64_runs_of_one_execution_another_has_its_turn(pool: RawPool) -> N
     assert owners == [endless] * 65 + [short]
 
 
-def post(
-    plane: Plane, name: str, message: Message | bytes, session: str = "", token: str = TOKEN
-) -> list[FromServer]:
-    data = message if isinstance(message, bytes) else encode_message(message)
-    headers = {"Authorization": f"Bearer {token}", "Noetl-Session": session}
-    request = urllib.request.Request(f"{plane.url}/api/worker/{name}", data, headers)  # noqa: S310 - our own server
-    with urllib.request.urlopen(request, timeout=PATIENCE) as response:  # noqa: S310 - likewise
-        return [
-            decode_from_server(bytes(raw))
-            for raw in msgspec.json.decode(response.read(), type=list[msgspec.Raw])
-        ]
-
-
 def test_the_same_messages_go_by_requests(pool: RawPool) -> None:
     (welcome,) = post(
         pool.plane, "register", Register(protocol=PROTOCOL, pools=(pool.name,), kinds=("noop",))
@@ -289,40 +268,29 @@ def test_the_same_messages_go_by_requests(pool: RawPool) -> None:
     assert reasons(pool.events(second)) == ["released"]
 
 
-def test_a_worker_fetches_only_what_it_has_claimed(pool: RawPool) -> None:
-    execution_id = pool.start(ONE, name="x" * 20_000)
-    (welcome,) = post(pool.plane, "register", Register(protocol=PROTOCOL))
-    assert isinstance(welcome, Registered)
-    for message in (FetchWorkload(execution=execution_id), FetchCredential(name="door")):
-        (answer,) = post(pool.plane, "fetch", message, welcome.session)
-        assert isinstance(answer, FetchFailed)
-        assert answer.code == "forbidden"
-    with pool.worker() as owner:
-        command = owner.command()
-        assert bytes(command.workload) == b"null", "it is large"
-        (answer,) = post(pool.plane, "fetch", FetchWorkload(execution=execution_id), owner.session)
-        assert answer.value == {"name": "x" * 20_000}  # type: ignore[union-attr]  # it would fail
-        body = b"some bytes"
-        key = f"{execution_id}/{hashlib.sha256(body).hexdigest()}"
-        assert transfer(pool.plane, key, owner.session, body) == (204, b"")
-        assert transfer(pool.plane, key, owner.session) == (200, body)
-        assert transfer(pool.plane, key, owner.session, range="bytes=5-8") == (206, b"byte")
-        assert transfer(pool.plane, key, welcome.session)[0] == 403
-        assert transfer(pool.plane, key, welcome.session, body)[0] == 403
-        assert transfer(pool.plane, key, owner.session, b"others")[0] == 422
-        owner.end(command)
+READS_ONE_KEY = """\
+workflow:
+- step: start
+  tool:
+  - read: {kind: noop, args: {word: "{{ ctx.k7.word }}", bare: "{{ k8 }}", of: "{{ workload.small }}"}, set: {ctx.k9.deep: 1}}
+  next: {arcs: [{step: all}]}
+- step: all
+  tool: {kind: noop, args: {everything: "{{ ctx }}"}}
+"""
 
 
-def transfer(
-    plane: Plane, key: str, session: str, body: bytes | None = None, **headers: str
-) -> tuple[int, bytes]:
-    about = {"Authorization": f"Bearer {TOKEN}", "Noetl-Session": session, **headers}
-    request = urllib.request.Request(  # noqa: S310 - our own server
-        f"{plane.url}/api/worker/results/{key}", body, about, method="GET" if body is None else "PUT"
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=PATIENCE) as response:  # noqa: S310 - likewise
-            return response.status, response.read()
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, b""
+def test_a_command_carries_only_what_its_step_reads(pool: RawPool) -> None:
+    ctx = {f"k{number}": {"word": str(number) * 5_000} for number in range(100)}
+    pool.start(READS_ONE_KEY, ctx, small="here", large="x" * 100_000)
+    with pool.worker() as worker:
+        command = worker.command()
+        data = msgspec.json.encode(command)
+        assert len(data) < 25_000
+        assert msgspec.json.decode(command.workload) == {"small": "here"}
+        (sent,) = msgspec.json.decode(command.run)["mappings"][:1]
+        assert {name for name, value in sent.items() if value is not None} == {"k7", "k8", "k9"}
+        assert sent.keys() == ctx.keys(), "how many ctx may have is limited"
+        worker.end(command)
+        following = worker.command()
+        assert len(msgspec.json.encode(following)) > 200_000, "`{{ ctx }}` is all of it"
+        worker.end(following)

@@ -85,6 +85,18 @@ workflow:
   tool: {kind: python, args: {n: "{{ workload.n }}"}, code: "def main(n):\\n    return n * 10"}
 """
 
+DETACHED = """\
+workflow:
+- step: start
+  tool:
+  - first: {kind: playbook, path: tests/child, args: {n: "{{ ctx.turn | default(1) }}"}, spec: {wait: false}}
+  - keep:
+      kind: noop
+      set: {ctx.turn: "{{ (ctx.turn | default(1)) + 1 }}", ctx.ids: "{{ (ctx.ids | default([])) + [first.execution_id] }}"}
+      spec: {policy: {rules: [{when: "{{ ctx.turn < 3 }}", then: {do: jump, to: first}}]}}
+  - last: {kind: noop, args: {ids: "{{ ctx.ids }}"}}
+"""
+
 LARGE = """\
 workflow:
 - step: start
@@ -137,6 +149,17 @@ def test_a_worker_of_a_server_gives_what_one_process_gives(plane: Plane, tmp_pat
         assert counted_kinds(events) == counted_kinds(expected_events)
     else:
         assert kinds(events) == kinds(expected_events)
+
+
+def test_a_child_that_nobody_waits_for_is_started_also_when_its_parent_is_through_at_once(
+    plane: Plane,
+) -> None:
+    (plane.playbooks / "child.yaml").write_text(CHILD, "utf-8")
+    children = plane.run(DETACHED)["result"]["ids"]
+    assert len(set(children)) == 2
+    for child in children:
+        plane.wait_for(child, "PlaybookProcessed")
+    assert [plane.executions.show(child).result for child in children] == [10, 20]
 
 
 def test_claims_name_the_worker_and_its_session(plane: Plane) -> None:

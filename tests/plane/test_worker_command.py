@@ -4,10 +4,15 @@ import json
 import os
 import signal
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from noetl.client.http_client import Client
+from noetl.ports.http_api import StartExecution
 from tests.plane.plane_processes import PATIENCE, WorkerProcess
 from tests.server.server_process import ServerProcess, command, server_process
 
@@ -95,3 +100,78 @@ def test_a_worker_that_cannot_begin_says_why(tmp_path: Path, words: list[str], c
         timeout=PATIENCE,
     )
     assert (ended.returncode, why in ended.stderr) == (code, True)
+
+
+NOWHERE = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: nowhere, path: tests/nowhere}
+executor: {spec: {pool: nowhere}}
+workflow:
+- step: start
+  tool: {kind: noop}
+"""
+
+
+def ask(server: ServerProcess, *words: str) -> Any:
+    done = subprocess.run(
+        command(*words, "--home", str(server.home), "-o", "json"),
+        check=False,
+        env={**os.environ, "NOETL_TOKEN": "", "NOETL_SERVER": ""},
+        capture_output=True,
+        timeout=PATIENCE,
+    )
+    return json.loads(done.stdout) if done.returncode == 0 else done.returncode
+
+
+def test_workers_are_listed_and_stopped_here_and_through_the_server(tmp_path: Path) -> None:
+    with server_process(tmp_path, worker=False) as server:
+        assert ask(server, "worker", "list") == {"workers": [], "pools": []}
+        assert ask(server, "worker", "stop") == 3
+        detached = subprocess.run(
+            command(
+                "worker", "start", "--detach", "--pool", "own", "--slots", "3", "--home", str(server.home)
+            ),
+            env={**os.environ, "NOETL_TOKEN": "", "NOETL_SERVER": ""},
+            capture_output=True,
+            check=True,
+            timeout=PATIENCE,
+        )
+        try:
+            assert b"worker.log" in detached.stdout
+            token = worker_token(server)
+            other = WorkerProcess(
+                server.url, tmp_path, NOETL_HOME=str(tmp_path / "elsewhere"), NOETL_TOKEN=token
+            )
+            other.wait_for("registered with")
+            log = server.home / "worker.log"
+            wait_until(lambda: "registered with" in log.read_text("utf-8"))
+            client = Client(server.url, server.token)
+            listed = client.workers().workers
+            assert sorted((item.pools, item.slots, item.runs) for item in listed) == [
+                (["default"], 32, []),
+                (["own"], 3, []),
+            ]
+            names = {item.pools[0]: item.worker for item in listed}
+            assert ask(server, "worker", "stop", "nobody") == 2
+            assert ask(server, "worker", "stop", names["default"])["draining"] == [names["default"]]
+            assert other.process.wait(PATIENCE) == 0
+            assert other.stop() == 0
+            assert ask(server, "worker", "stop")["stopped"] == [names["own"]]
+            assert "worker stopped" in log.read_text("utf-8")
+
+            client.register(NOWHERE)
+            client.start(StartExecution(path="tests/nowhere"))
+            (pool,) = [pool for pool in client.pools().pools if pool.pool == "nowhere"]
+            assert (pool.depth, pool.workers) == (1, 0)
+            assert pool.problem == "no worker serves the pool `nowhere`"
+        finally:
+            ask(server, "worker", "stop")
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Of files, which nobody says anything about."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)

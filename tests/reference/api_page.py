@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from noetl.ports.http_api import ProblemCode
+from noetl.ports.http_api import ROLES, ProblemCode
 from noetl.server.http.application import ENDPOINTS
 from noetl.server.http.openapi import openapi_document
 from noetl.server.http.problems import STATUSES
@@ -45,6 +45,7 @@ def api_page() -> str:
     document = openapi_document(ENDPOINTS)
     lines = [INTRODUCTION.rstrip("\n")]
     lines += [f"| `{code}` | {STATUSES[code]} | {MEANINGS[code]} |" for code in MEANINGS]
+    lines += _roles()
     for endpoint in ENDPOINTS:
         path = endpoint.path.replace(":path}", "}")
         operation = document["paths"][path][endpoint.method.lower()]
@@ -60,6 +61,29 @@ def api_page() -> str:
         facts.append(f"Errors: {', '.join(problems)}." if problems else "")
         lines += ["", " ".join(fact for fact in facts if fact)]
     return "\n".join(lines) + "\n"
+
+
+def _roles() -> list[str]:
+    """Which endpoints each role adds to those before it."""
+    rows = []
+    for role in (None, *ROLES):
+        names = [
+            f"`{endpoint.method} {endpoint.path.replace(':path}', '}')}`"
+            for endpoint in ENDPOINTS
+            if endpoint.role == role
+        ]
+        if role is None:
+            names.append("`GET /api/openapi.json`")
+        if role == "worker":
+            names.append("all below `/api/worker`, for what it has claimed")
+        rows.append(f"| {f'`{role}`' if role else 'without a token'} | {', '.join(names)} |")
+    head = [
+        "",
+        "## Roles",
+        "",
+        "Each of `viewer`, `operator`, `author` and `admin` may all that those before it may.",
+    ]
+    return [*head, "", "| who | may |", "| --- | --- |", *rows]
 
 
 def _body(operation: dict[str, Any], document: dict[str, Any]) -> str:

@@ -9,7 +9,8 @@ PREFIX = "clauses: "
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     tests_by_clause: dict[str, list[str]] = {}
-    for item in session.items:
+    # By file: the order in which tests run depends on what they took before.
+    for item in sorted(session.items, key=lambda item: item.path):
         file = item.path.relative_to(session.config.rootpath / "tests")
         for mark in item.iter_markers("spec"):
             tests = tests_by_clause.setdefault(mark.args[0], [])

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
@@ -20,6 +21,7 @@ from tests.reference.clause_collector import PREFIX  # noqa: E402 - after the pa
 from tests.reference.clauses import CLAUSES, DEVIATIONS, REMARKS  # noqa: E402 - after the path is set
 from tests.reference.event_page import events_page  # noqa: E402 - after the path is set
 from tests.reference.jinja_page import jinja_page  # noqa: E402 - after the path is set
+from tests.reference.metrics_page import metrics_page  # noqa: E402 - after the path is set
 from tests.reference.tool_pages import TOOL_PAGES  # noqa: E402 - after the path is set
 
 TITLES = {
@@ -61,7 +63,7 @@ def conformance() -> str:
         "",
         "Today server and worker are one process, on one machine: there is no HTTP API and no worker pool. What the",
         "specification says about the two is held between their parts in that process: which events each may say, that a",
-        "run has one owner, that nothing listens. `executor.kind`, `pool` and `exec: distributed` are read and checked,",
+        "run has one owner, that nothing listens. `executor.kind` and `pool` are read and checked,",
         "and everything runs where `noetl run` was started.",
         "",
         "## Deviations",
@@ -91,6 +93,7 @@ def conformance() -> str:
     return "\n".join(lines) + "\n"
 
 
+@cache
 def tests_by_clause() -> dict[str, list[str]]:
     """The tests that carry each clause, as `file::name`. A clause nobody knows is an error."""
     command = [
@@ -101,7 +104,7 @@ def tests_by_clause() -> dict[str, list[str]]:
         "-q",
         "-p",
         "tests.reference.clause_collector",
-        "tests",
+        *_files_with_clauses(),
     ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     line = next((line for line in done.stdout.splitlines() if line.startswith(PREFIX)), None)
@@ -111,6 +114,14 @@ def tests_by_clause() -> dict[str, list[str]]:
     if unknown := sorted(set(tests) - set(CLAUSES)):
         raise SystemExit(f"no such clause: {', '.join(unknown)} (in {tests[unknown[0]][0]})")
     return tests
+
+
+def _files_with_clauses() -> list[str]:
+    """Those that name clauses, or may by what lies beside them: to import all tests takes three times as long."""
+    files = [path for path in (ROOT / "tests").rglob("*.py") if "mark.spec(" in path.read_text("utf-8")]
+    helped = {path.parent for path in files if not path.name.startswith("test_")}
+    tests = {path for path in files if path.name.startswith("test_")}
+    return sorted(map(str, tests | {path for folder in helped for path in folder.glob("test_*.py")}))
 
 
 def quickstart_picture() -> str:
@@ -123,6 +134,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/api.md": api_page,
     "docs/events.md": events_page,
     "docs/jinja.md": jinja_page,
+    "docs/metrics.md": metrics_page,
     "docs/pictures/quickstart.svg": quickstart_picture,
     **TOOL_PAGES,
 }

@@ -1,10 +1,11 @@
 """`scripts/test` without arguments: all checks at once, in a project whose tools say only that they ran."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -63,10 +64,29 @@ def check(project: Path, tools: Mapping[str, str], *arguments: str) -> "subproce
 def test_every_check_shows_what_it_says(project: Path) -> None:
     ran = check(project, PASSED)
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert ran.stdout == (
+    output, duration = ran.stdout.rsplit("\n\n", 1)
+    assert output == (
         f"\n== pytest\n3 passed\n{COVERAGE}\n== ruff check\nruff check\n\n== ruff format --check\nruff format --check\n"
-        "\n== mypy\nmypy\n\n== lint-imports\nimports\n"
+        "\n== mypy\nmypy\n\n== lint-imports\nimports"
     )
+    assert re.fullmatch(r"pytest took 0 min \d\d s\n", duration)
+
+
+def test_tests_have_a_folder_of_their_own_which_nobody_finds_afterwards(project: Path) -> None:
+    """In memory, where there is some, unless it is said where."""
+    script = prepare(project, {**PASSED, "pytest": 'echo "$*"'})
+    for chosen in ("", str(project / "temporary")):
+        variables = {**os.environ, "TMPDIR": chosen}
+        ran = subprocess.run([script], env=variables, capture_output=True, text=True, check=True)
+        base = re.search(r" --basetemp=(\S+) ", ran.stdout)
+        assert base, ran.stdout
+        folder = Path(base[1]).parent
+        assert not folder.exists()
+        memory = Path("/dev/shm")  # noqa: S108 - it is only looked at
+        if chosen:
+            assert folder.parent == Path(chosen)
+        elif memory.is_dir() and shutil.disk_usage(memory).free > 5 << 30:
+            assert folder.parent == memory
 
 
 def test_with_arguments_only_pytest_runs(project: Path) -> None:
@@ -99,11 +119,16 @@ def test_the_others_run_while_pytest_does_and_are_shown_when_it_is_done(project:
     assert f"\n== pytest\nbefore\nfrom mypy\n3 passed\n{COVERAGE}\n== ruff check\n" in ran.stdout
 
 
-def test_ctrl_c_ends_all_of_them(project: Path) -> None:
-    """All but pytest are in the background of a shell, where Ctrl-C does not reach."""
+@pytest.mark.parametrize(
+    ("send", "signum", "code"), [(os.killpg, signal.SIGINT, 130), (os.kill, signal.SIGTERM, 143)]
+)
+def test_ctrl_c_and_a_polite_end_end_all_of_them(
+    send: Callable[[int, int], None], signum: int, code: int, project: Path
+) -> None:
+    """They are in the background of a shell, where Ctrl-C does not reach."""
     os.mkfifo(project / "pipe")
     hang = "exec sleep 1000"
-    tools = {**PASSED, "mypy": f"echo $$ >pipe; {hang}", "pytest": f"cat pipe; {hang}"}
+    tools = {**PASSED, "mypy": f"echo $$ >pipe; {hang}", "pytest": f"cat pipe; echo $$; {hang}"}
     with subprocess.Popen(
         [prepare(project, tools)],
         env=environment(project),
@@ -114,10 +139,12 @@ def test_ctrl_c_ends_all_of_them(project: Path) -> None:
     ) as shell:
         assert shell.stdout
         lines = iter(shell.stdout.readline, "")
-        mypy = next(int(line) for line in lines if line.strip().isdigit())
-        os.killpg(shell.pid, signal.SIGINT)
+        numbers = (int(line) for line in lines if line.strip().isdigit())
+        children = [next(numbers), next(numbers)]
+        send(shell.pid, signum)
         assert not list(lines)
-        assert shell.wait() == 130
-    with pytest.raises(ProcessLookupError):
-        os.kill(mypy, signal.SIGKILL)
+        assert shell.wait() == code
+    for child in children:
+        with pytest.raises(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
     assert not list((project / "temporary").iterdir())

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.postgres_server import PASSWORD, PostgresServer
+from bench.s3_server import S3Server
 from noetl.tools.kind_registry import builtin_kinds
 from tests.cli.command_line import CompletedCommand, run
-from tests.postgres import PASSWORD, PostgresServer
-from tests.s3_server import S3Server
 from tests.secrets.secret_search import SECRET, SIMPLE, forms, leaks, secret_forms_in
 from tests.web_server import WebAnswer, WebRequest, WebServer, web_server
 

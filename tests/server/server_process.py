@@ -66,6 +66,30 @@ workflow:
 """
 
 
+LOOPING = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: looping, path: examples/looping}
+workflow:
+- step: each
+  loop: {in: "{{ [1, 2, 3] }}", iterator: n, spec: {policy: {failure: {mode: best_effort}}}}
+  tool:
+  - name: work
+    kind: python
+    args: {n: "{{ n }}"}
+    code: |
+      def main(n):
+          if n == 2:
+              raise ValueError("no")
+          return n
+  next: {arcs: [{step: total, args: {rows: "{{ event.result }}"}}]}
+- step: total
+  tool: {kind: noop, args: {sum: "{{ args.rows | select | sum }}"}}
+"""
+"""Its second iteration fails, and the loop goes on."""
+REPAIRED_LOOPING = LOOPING.replace("n == 2", "n == 0")
+
+
 class ServerProcess(NamedTuple):
     """A server that answers. `url` ends without a slash."""
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from noetl.client.http_client import Client, ServerError
+from noetl.client.http_client import Client
+from noetl.client.server_requests import ServerError
 from noetl.ports.http_api import StartExecution
 from tests.server.server_process import GREET, WAITING
 

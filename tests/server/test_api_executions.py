@@ -6,9 +6,15 @@ from typing import Any
 
 import pytest
 
-from noetl.client.http_client import AsyncClient, Client, ServerError
+from noetl.client.http_client import AsyncClient, Client
+from noetl.client.server_requests import ServerError
 from noetl.ports.http_api import ExecutionDetail, StartExecution
-from tests.server.server_process import FAILING, GREET, ServerProcess
+from tests.server.server_process import FAILING, GREET, LOOPING, REPAIRED_LOOPING, ServerProcess
+
+AFTER = """\
+- step: after
+  tool: {kind: python, code: "def main():\\n    return 'after'"}
+"""
 
 
 def start(client: Client, path: str = "examples/greet", **more: Any) -> str:
@@ -104,11 +110,22 @@ def test_a_missing_child_is_found_before_the_first_step(client: Client) -> None:
     assert "examples/nobody" in refused.value.problem.problems[0].message
 
 
-def test_a_key_starts_one_execution(client: Client) -> None:
+def test_a_priority_is_kept_with_an_execution(client: Client) -> None:
+    execution_id = start(client, priority=-100)
+    assert client.show(execution_id).priority == -100
+    assert [item.priority for item in client.list(prefix=execution_id).executions] == [-100]
+    with pytest.raises(ServerError) as refused:
+        start(client, "examples/nobody", priority=3)
+    assert client.show(refused.value.problem.execution_id).priority == 3
+    assert client.show(start(client)).priority == 0
+
+
+@pytest.mark.parametrize("other", [{"workload": {"name": "B"}}, {"priority": 1}])
+def test_a_key_starts_one_execution(client: Client, other: dict[str, Any]) -> None:
     first = start(client, idempotency_key="once", workload={"name": "A"})
     assert start(client, idempotency_key="once", workload={"name": "A"}) == first
     with pytest.raises(ServerError) as refused:
-        start(client, idempotency_key="once", workload={"name": "B"})
+        start(client, **{"idempotency_key": "once", "workload": {"name": "A"}, **other})
     problem = refused.value.problem
     assert (problem.status, problem.code, problem.execution_id) == (409, "conflict", first)
 
@@ -138,6 +155,36 @@ def test_lists_are_filtered_and_paged(client: Client) -> None:
     assert ([item.execution_id for item in rest.executions], rest.next_cursor) == (ids[:1], None)
     assert client.list(path="examples/nobody", status=("completed",)).executions == []
     assert [item.execution_id for item in client.list(prefix=ids[0]).executions] == [ids[0]]
+
+
+def test_executions_are_searched_by_error_version_time_and_text(client: Client) -> None:
+    client.register(FAILING.replace("failing", "searched"))
+    failed = client.wait(start(client, "examples/searched", labels={"who": "Searcher"})).execution_id
+    client.register(FAILING.replace("failing", "searched").replace("'no'", "'never'"))
+    again = client.wait(start(client, "examples/searched")).execution_id
+
+    def ids(**query: Any) -> list[str]:
+        return [item.execution_id for item in client.list(path="examples/searched", **query).executions]
+
+    assert ids(version=1) == [failed]
+    assert ids(version=2) == [again]
+    assert ids(q="NEVER") == [again]
+    assert ids(q="searcher") == [failed]
+    error = client.show(failed).error
+    assert error is not None
+    assert ids(error_kind=error["kind"]) == [again, failed]
+    assert ids(error_kind="none") == []
+    began = client.show(again).started_at
+    assert (ids(since=began), ids(until=began)) == ([again], [failed])
+    with pytest.raises(ServerError) as pathless:
+        client.list(version=1)
+    assert pathless.value.problem.pointer == "/version"
+    with pytest.raises(ServerError) as missing:
+        client.list(path="examples/searched", version=9)
+    assert missing.value.code == "not_found"
+    bulk = client.bulk("retry", {"path": "examples/searched", "version": 1, "q": "searcher"})
+    assert [verdict.execution_id for verdict in bulk.executions] == [failed]
+    client.wait(failed)
 
 
 def test_waiting_for_the_end_answers_at_the_end_or_in_time(client: Client) -> None:
@@ -192,6 +239,69 @@ def test_a_failed_execution_goes_on_with_another_version(server: ServerProcess) 
     assert client.wait(execution_id).result == 8
 
 
+def test_what_is_stuck_is_completed_by_hand_and_goes_on(client: Client) -> None:
+    execution_id = waiting(client)
+    assert client.complete(execution_id, "start", {"by": "hand"}).recorded
+    detail = client.wait(execution_id)
+    assert (detail.status, detail.steps["end"]) == ("completed", {"status": "completed", "runs": 1})
+    ended = next(e["data"] for e in client.events(execution_id).events if e["name"] == "StepCompletedByHand")
+    assert (ended["result"], ended["by"]) == ({"by": "hand"}, "local-admin")
+    with pytest.raises(ServerError) as refused:
+        client.complete(execution_id, "start")
+    assert (refused.value.problem.status, refused.value.code) == (409, "refused")
+
+
+def test_a_step_that_failed_is_skipped_and_what_is_behind_it_runs(client: Client) -> None:
+    client.register(FAILING.replace("failing", "passed") + "  next: {arcs: [{step: after}]}\n" + AFTER)
+    execution_id = start(client, "examples/passed")
+    assert client.wait(execution_id).status == "failed"
+    with pytest.raises(ServerError, match="no step `strat`; did you mean `start`"):
+        client.skip(execution_id, "strat")
+    assert client.show(execution_id).status == "failed"
+    client.skip(execution_id, "start")
+    detail = client.wait(execution_id)
+    assert (detail.status, detail.result) == ("completed", "after")
+    skipped = next(event for event in client.events(execution_id).events if event["name"] == "StepSkipped")
+    assert skipped["data"]["by"] == "local-admin"
+
+
+def test_a_last_step_that_failed_is_completed_and_with_it_the_execution(client: Client) -> None:
+    execution_id = start(client, "examples/failing")
+    assert client.wait(execution_id).status == "failed"
+    assert client.complete(execution_id, "start", 7).status == "completed"
+    assert client.show(execution_id).result == 7
+    assert client.fork(execution_id, 3).execution_id != execution_id
+
+
+def test_failed_iterations_are_redriven_with_a_newer_version(client: Client) -> None:
+    client.register(LOOPING)
+    execution_id = start(client, "examples/looping")
+    assert client.wait(execution_id).result == {"sum": 4}
+    again = client.redrive(execution_id)
+    assert (again.steps, again.execution_id) == (["total"], execution_id)
+    assert client.wait(execution_id).result == {"sum": 4}, "it fails again"
+    client.register(REPAIRED_LOOPING)
+    client.redrive(execution_id, "each", version=2)
+    detail = client.wait(execution_id)
+    assert (detail.status, detail.result, detail.steps["total"]["runs"]) == ("completed", {"sum": 6}, 3)
+    with pytest.raises(ServerError) as refused:
+        client.redrive(execution_id)
+    assert (refused.value.problem.status, refused.value.code) == (409, "refused")
+    redriven = [e for e in client.events(execution_id).events if e["name"] == "IterationsRedriven"]
+    assert [(e["data"]["by"], e["data"]["iterations"]) for e in redriven] == [("local-admin", 1)] * 2
+
+
+def test_a_document_that_changes_what_has_run_is_not_redriven(client: Client) -> None:
+    execution_id = start(client, "examples/looping", version=1)
+    client.wait(execution_id)
+    with pytest.raises(ServerError, match="the loop of step `each`, which has begun, is changed"):
+        client.redrive(execution_id, playbook=REPAIRED_LOOPING.replace("[1, 2, 3]", "[1, 2]"))
+    with pytest.raises(ServerError) as missing:
+        client.redrive(execution_id, version=9)
+    assert missing.value.code == "not_found"
+    assert client.show(execution_id).status == "completed"
+
+
 def test_a_fork_goes_on_from_an_event(client: Client) -> None:
     execution_id = waiting(client)
     fork = client.fork(execution_id, 3, ctx={"forked": True})
@@ -210,6 +320,22 @@ def test_the_state_at_an_event_is_as_it_was(client: Client) -> None:
     assert client.state(detail.execution_id)["status"] == "completed"
     with pytest.raises(ServerError) as refused:
         client.state(detail.execution_id, at=10_000)
+    assert refused.value.problem.pointer == "/at"
+
+
+def test_it_is_explained_why_an_execution_stands_where_it_does(client: Client) -> None:
+    execution_id = waiting(client)
+    (run,) = client.explanation(execution_id).runs
+    assert (run.step, run.phase, [wait.signal for wait in run.waits]) == ("start", "suspended", ["go"])
+    assert client.explanation(execution_id, at=1).runs == ()
+    client.signal(execution_id, "go")
+    client.wait(execution_id)
+    first, last = client.explanation(execution_id).runs
+    assert first.routing is not None
+    assert [(arc.step, arc.selected) for arc in first.routing.arcs] == [("end", True)]
+    assert last.arrivals[0].run == first.run
+    with pytest.raises(ServerError) as refused:
+        client.explanation(execution_id, at=10_000)
     assert refused.value.problem.pointer == "/at"
 
 

@@ -32,6 +32,9 @@ def post(
         ({"path": "a", "labels": {"a": 1}}, 422, "/labels"),
         ({"path": "a", "version": 0}, 422, "/version"),
         ({"path": "a", "timeout": -1}, 422, "/timeout"),
+        ({"path": "a", "priority": 101}, 422, "/priority"),
+        ({"path": "a", "priority": -101}, 422, "/priority"),
+        ({"path": "a", "priority": "high"}, 422, "/priority"),
         ({"path": "a", "pth": "b"}, 422, ""),
         ({}, 422, ""),
         ({"path": "a", "playbook": GREET}, 422, "/playbook"),
@@ -119,10 +122,12 @@ def test_a_parameter_that_is_none_is_named(server: ServerProcess, path: str, poi
     assert (status, problem["code"], problem.get("pointer", "")) == (422, "invalid_request", pointer)
 
 
-@pytest.mark.parametrize("verb", ["cancel", "pause", "resume", "signal", "retry", "fork"])
+@pytest.mark.parametrize(
+    "verb", ["cancel", "pause", "resume", "signal", "retry", "redrive", "complete", "skip", "fork"]
+)
 def test_nothing_can_be_done_to_what_is_not_there(server: ServerProcess, verb: str) -> None:
-    body = {"signal": {"name": "a"}, "fork": {"at": 1}}.get(verb, {})
-    status, _, problem = post(server, f"/api/executions/nothing/{verb}", body)
+    bodies = {"signal": {"name": "a"}, "complete": {"step": "a"}, "skip": {"step": "a"}, "fork": {"at": 1}}
+    status, _, problem = post(server, f"/api/executions/nothing/{verb}", bodies.get(verb, {}))
     assert (status, problem["code"]) == (404, "not_found")
 
 

@@ -11,7 +11,16 @@ import pytest
 
 from noetl.ports.http_api import StartExecution
 from tests.cli.command_line import BROKEN, CompletedCommand, environment, run, run_on_terminal
-from tests.server.server_process import FAILING, GREET, WAITING, ServerProcess, command
+from tests.server.server_process import (
+    FAILING,
+    GREET,
+    LOOPING,
+    REPAIRED_LOOPING,
+    WAITING,
+    ServerProcess,
+    command,
+)
+from tests.server.test_api_executions import waiting
 
 
 @pytest.fixture
@@ -90,14 +99,19 @@ def test_an_invalid_playbook_is_said_with_its_lines(commands: Commands) -> None:
 
 
 def test_execute_waits_and_prints_what_run_prints(commands: Commands, folder: Path) -> None:
-    ended = commands.json("execute", "examples/greet", "--set", "name=Ada", "--label", "a=b", "--wait")
+    options = ("--set", "name=Ada", "--label", "a=b", "--priority", "100")
+    ended = commands.json("execute", "examples/greet", *options, "--wait")
     local = run("run", "greet.yaml", "--set", "name=Ada", "-o", "json", cwd=folder).json
     assert set(local) <= set(ended)
-    assert (ended["result"], ended["labels"]) == (local["result"], {"a": "b"})
+    assert (ended["result"], ended["labels"], ended["priority"]) == (local["result"], {"a": "b"}, 100)
     assert commands("execute", "examples/greet", "--wait").out == "greeting: Hello World\n"
     assert commands.json("execute", "examples/failing", "--wait", code=1)["status"] == "failed"
     refused = commands.json("execute", "examples/nobody", code=2)["error"]
     assert (refused["code"], "recorded as" in refused["message"]) == ("not_found", True)
+    assert (
+        "--priority"
+        in commands.json("execute", "examples/greet", "--priority", "101", code=2)["error"]["message"]
+    )
 
 
 def test_ctrl_c_ends_the_waiting_and_not_the_execution(server: ServerProcess, folder: Path) -> None:
@@ -126,7 +140,6 @@ def test_executions_are_looked_at(commands: Commands, server: ServerProcess) -> 
     assert [row["execution_id"] for row in listed["executions"]] == [execution_id]
     assert execution_id in commands("executions", "list").out
     assert commands.json("executions", "show", execution_id[:30])["result"] == {"greeting": "Hello World"}
-    assert "status: completed" in commands("executions", "show", execution_id).out
     events = commands.json("executions", "events", execution_id)["events"]
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
     followed = commands("executions", "events", execution_id, "--follow", "-o", "json").out.splitlines()
@@ -141,6 +154,44 @@ def test_executions_are_looked_at(commands: Commands, server: ServerProcess) -> 
     assert commands.json("executions", "replay", execution_id, "--at", "1")["status"] == "running"
     assert commands.json("executions", "show", "0000", code=2)["error"]["code"] == "unknown-execution"
     assert commands.json("executions", "result", execution_id)["result"] == {"greeting": "Hello World"}
+    of_step = commands.json("executions", "result", execution_id, "start")
+    assert of_step == {
+        "execution_id": execution_id,
+        "step": "start",
+        "result": {"greeting": "Hello World"},
+    }
+    missing = commands.json("executions", "result", execution_id, "stat", code=2)["error"]
+    assert (missing["message"], missing["hint"]) == ("no step `stat` has run", "those that have: start")
+
+
+def test_it_is_shown_how_an_execution_is_and_why(commands: Commands, server: ServerProcess) -> None:
+    waits = waiting(server.client, priority=3)
+    text = commands("executions", "show", waits).out
+    assert text.startswith("running, ")
+    assert "\n  priority  3\n" in text
+    assert "\nstart  waiting  1\n" in text
+    assert "\nwaiting\n  start (line 5) waits for the signal go\n" in text
+    assert f"noetl executions signal {waits} go " in text
+    early = commands.json("executions", "result", waits, "start", code=2)["error"]
+    assert early["message"] == "no run of step `start` has ended"
+    assert commands("executions", "pause", waits).code == 0
+    assert f"noetl executions resume {waits} " in commands("executions", "show", waits).out
+    assert commands("executions", "cancel", waits, "--reason", "enough").code == 0
+    ended = commands("executions", "show", waits).out
+    assert "cancelled after " in ended
+    assert "  cancel    by local-admin: enough\n" in ended
+    assert "noetl executions" not in ended
+
+    failed = commands.json("execute", "examples/failing", "--wait", code=1)["execution_id"]
+    document = commands.json("executions", "show", failed)
+    assert document["explanation"]["failure"]["step"] == "start"
+    lines = commands("executions", "show", failed).out.splitlines()
+    assert lines[0].startswith("failed after ")
+    assert lines[1] == "  python: ValueError: no"
+    assert lines[2] == "  in step `start` (line 6), task `task_0`"
+    refused = commands.json("executions", "result", failed, "start", code=2)["error"]
+    assert refused["message"] == "the last run of step `start` failed: ValueError: no"
+    assert any(f"noetl executions retry {failed} " in line for line in lines)
 
 
 def test_a_large_result_is_fetched(commands: Commands, folder: Path) -> None:
@@ -167,6 +218,48 @@ def test_executions_are_steered(commands: Commands, folder: Path) -> None:
     (folder / "repaired.yaml").write_text(FAILING.replace("raise ValueError('no')", "return 7"))
     commands.json("executions", "retry", failed, "--playbook", "repaired.yaml")
     assert commands.json("executions", "watch", failed)["result"] == 7
+
+
+def test_failed_iterations_are_redriven(commands: Commands, folder: Path) -> None:
+    (folder / "looping.yaml").write_text(LOOPING.replace("examples/looping", "cli/looping"))
+    commands.json("catalog", "register", "looping.yaml")
+    ended = commands.json("execute", "cli/looping", "--wait")["execution_id"]
+    (folder / "looping.yaml").write_text(REPAIRED_LOOPING.replace("examples/looping", "cli/looping"))
+    commands.json("catalog", "register", "looping.yaml")
+    ran = commands("executions", "redrive", ended, "--step", "each", "--version", "2")
+    assert (ran.code, "runs again: total" in ran.err) == (0, True)
+    assert commands.json("executions", "watch", ended)["result"] == {"sum": 6}
+    assert commands("executions", "redrive", ended, "--version", "2", "--playbook", "looping.yaml").code == 2
+    failed = commands.json("execute", "examples/failing", "--wait", code=1)["execution_id"]
+    refused = commands.json("executions", "retry", failed, "--version", "7", code=2)
+    assert refused["error"]["code"] == "not_found"
+
+
+def test_all_that_match_are_cancelled_and_retried(commands: Commands) -> None:
+    for _ in range(2):
+        commands.json("execute", "examples/waiting", "--label", "bulk=cli")
+    listed = commands.json("executions", "list", "--label", "bulk=cli", "--text", "waiting", "--since", "1h")
+    ids = {item["execution_id"] for item in listed["executions"]}
+    assert len(ids) == 2
+    ran = commands.json("executions", "cancel", "--where", "path=examples/waiting,label=bulk=cli")
+    assert {verdict["execution_id"] for verdict in ran["executions"]} == ids
+    assert all(commands("executions", "watch", execution_id).code == 1 for execution_id in ids)
+    commands.json("execute", "examples/failing", "--label", "bulk=again", "--wait", code=1)
+    again = commands("executions", "retry", "--where", "label=bulk=again,error_kind=python,status=failed")
+    assert (again.code, "retry: 1 execution" in again.err) == (0, True)
+    nothing = commands("executions", "cancel", "--where", "label=bulk=nobody")
+    assert (nothing.code, nothing.err) == (0, "cancel: 0 executions\n")
+
+
+def test_what_is_stuck_or_failed_is_ended_by_hand(commands: Commands) -> None:
+    stuck = commands.json("execute", "examples/waiting")["execution_id"]
+    assert commands.json("executions", "complete", stuck, "start", "--result", '{"a": 1}')["recorded"]
+    assert commands.json("executions", "watch", stuck)["status"] == "completed"
+    events = commands.json("executions", "events", stuck)["events"]
+    assert [e["data"]["result"] for e in events if e["name"] == "StepCompletedByHand"] == [{"a": 1}]
+    failed = commands.json("execute", "examples/failing", "--wait", code=1)["execution_id"]
+    ran = commands("executions", "skip", failed, "start")
+    assert (ran.code, "start skipped; it is completed" in ran.err) == (0, True)
 
 
 def test_tokens_are_made_by_a_server_and_by_its_home(
@@ -207,6 +300,49 @@ def test_a_terminal_gets_a_table(server: ServerProcess, folder: Path) -> None:
     assert ran.out.startswith("EXECUTION ")
 
 
+def test_dev_registers_the_playbooks_of_a_folder_and_again_when_they_change(folder: Path) -> None:
+    (folder / "deep").mkdir()
+    (folder / "deep" / "more.yml").write_text(GREET.replace("examples/greet", "deep/greet"))
+    (folder / "other.yaml").write_text("a: 1\n")
+    (folder / ".hidden.yaml").write_text(GREET.replace("examples/greet", "hidden/greet"))
+    process = subprocess.Popen(
+        command("dev", "--port", "0", "--reload"),
+        cwd=folder,
+        env=environment(folder),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+
+    def read_until(text: str) -> str:
+        lines = []
+        for line in process.stderr or ():
+            lines.append(line)
+            if text in line:
+                return "".join(lines)
+        raise AssertionError(lines)
+
+    try:
+        said_first = read_until("waiting.yaml: examples/waiting@1 registered")
+        assert "broken.yaml: not registered" in said_first
+        assert "broken.yaml:3:" in said_first
+        assert "deep/more.yml: deep/greet@1 registered" in said_first
+        listed = run("catalog", "list", "-o", "json", cwd=folder).json["playbooks"]
+        paths = [playbook["path"] for playbook in listed]
+        assert paths == ["deep/greet", "examples/failing", "examples/greet", "examples/waiting"]
+        (folder / "greet.yaml").write_text(GREET.replace("kind: python", "kind: pyton"))
+        assert "pyton" in read_until("pyton")
+        assert run("execute", "examples/greet", "--wait", cwd=folder).out == "greeting: Hello World\n"
+        (folder / "greet.yaml").write_text(GREET.replace("Hello", "Good day"))
+        read_until("greet.yaml: examples/greet@2 registered")
+        assert run("execute", "examples/greet", "--wait", cwd=folder).out == "greeting: Good day World\n"
+    finally:
+        process.terminate()
+        process.communicate()
+    assert process.returncode == 0
+
+
 def test_dev_serves_the_store_that_run_uses(folder: Path) -> None:
     local = run("run", "greet.yaml", "-o", "json", cwd=folder).json["execution_id"]
     process = subprocess.Popen(
@@ -225,3 +361,27 @@ def test_dev_serves_the_store_that_run_uses(folder: Path) -> None:
         process.terminate()
         process.communicate()
     assert process.returncode == 0
+
+
+def test_the_home_of_a_server_is_that_of_its_user_unless_another_is_set(tmp_path: Path) -> None:
+    """Not the nearest one, as for `run`: a server is there for all directories."""
+    (tmp_path / "work" / ".noetl").mkdir(parents=True)
+
+    def home_of_server(*flags: str, **env: str) -> str:
+        status = run(
+            "server",
+            "status",
+            "-o",
+            "json",
+            *flags,
+            cwd=tmp_path / "work",
+            env={"HOME": str(tmp_path), **env},
+        )
+        assert status.code == 3
+        return str(status.json["home"])
+
+    assert home_of_server() == str(tmp_path / ".noetl")
+    (tmp_path / "work" / "noetl.toml").write_text('home = "from-toml"\n')
+    assert home_of_server() == str(tmp_path / "work" / "from-toml")
+    assert home_of_server(NOETL_HOME="/from/env") == "/from/env"
+    assert home_of_server("--home", "/from/flag", NOETL_HOME="/from/env") == "/from/flag"

@@ -8,8 +8,9 @@ from typing import TypeAlias
 import pytest
 from msgspec.structs import replace
 
-from noetl.client.http_client import AsyncClient, ServerError
-from noetl.daemon import ServerOptions, open_resources
+from noetl.client.http_client import AsyncClient
+from noetl.client.server_requests import ServerError
+from noetl.daemon import ServerOptions, make_embedded_worker, open_resources
 from noetl.ports.http_api import StartExecution, TokenRequest
 from noetl.server.http.application import create_application
 from noetl.server.http.http_server import HttpServer, listen, url_of
@@ -57,8 +58,24 @@ def test_a_server_that_ends_is_not_ready_and_starts_nothing(tmp_path: Path) -> N
     asyncio.run(serve(tmp_path, play))
 
 
-async def serve(tmp_path: Path, play: Play) -> None:
-    """A server that runs one execution at a time, in this process."""
+def test_a_server_whose_disk_is_full_is_not_ready_and_says_so(tmp_path: Path) -> None:
+    async def play(client: AsyncClient, resources: ServerResources) -> None:
+        with pytest.raises(ServerError) as refused:
+            await client.health()
+        assert (refused.value.problem.status, refused.value.code) == (503, "store_unavailable")
+        status = await client.status()
+        assert (status.ready, status.problem) == (False, str(refused.value))
+        assert "full" in str(refused.value)
+        assert (await client.list()).executions == []  # what can be read is
+
+    asyncio.run(serve(tmp_path, play, ServerLimits(free_bytes=1 << 62)))
+
+
+ONE_AT_A_TIME = ServerLimits(live_executions=1)
+
+
+async def serve(tmp_path: Path, play: Play, limits: ServerLimits = ONE_AT_A_TIME) -> None:
+    """A server in this process, by default one that runs one execution at a time."""
     home = Home(tmp_path / "home")
     home.make()
     store = open_store(f"sqlite:///{home.store}", inline="nothing")
@@ -66,8 +83,11 @@ async def serve(tmp_path: Path, play: Play) -> None:
     try:
         token = await make_token(store, TokenRequest(name="a", role="admin"), "test")
         assert token is not None
-        async with open_resources(configuration, home, store, ServerOptions(embedded_worker=True)) as opened:
-            resources = replace(opened, limits=ServerLimits(live_executions=1))
+        options = ServerOptions(embedded_worker=True)
+        async with open_resources(configuration, home, store, options) as opened:
+            resources = replace(opened, limits=limits)
+            worker = make_embedded_worker(configuration, options, resources)
+            working = asyncio.create_task(worker.run())
             listener = listen("127.0.0.1", 0)
             server = HttpServer(create_application(resources), listener, None)
             serving = asyncio.create_task(server.serve())
@@ -76,5 +96,7 @@ async def serve(tmp_path: Path, play: Play) -> None:
                 await play(client, resources)
             server.close()
             await serving
+            await worker.kill()
+            await working
     finally:
         await store.close()

@@ -4,13 +4,16 @@ import asyncio
 import json
 import socket
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from noetl.client.http_client import AsyncClient, Client, ServerError
+from noetl.client.http_client import AsyncClient, Client
+from noetl.client.server_requests import ServerError
+from noetl.ports.control import PROTOCOL, Register, encode_message
 from noetl.ports.http_api import StartExecution
 from tests.cli.command_line import environment, run
 from tests.server.server_process import (
@@ -118,6 +121,22 @@ def test_sigterm_lets_tasks_end_and_closes_streams(tmp_path: Path) -> None:
     }
 
 
+def test_how_long_leases_live_can_be_set(tmp_path: Path) -> None:
+    with server_process(tmp_path, worker=False, env={"NOETL_LEASE_TTL": "7"}) as server:
+        token = (server.home / "worker.token").read_text().strip()
+        request = urllib.request.Request(  # noqa: S310 - our own server
+            f"{server.url}/api/worker/register",
+            encode_message(Register(protocol=PROTOCOL)),
+            {"authorization": f"Bearer {token}"},
+        )
+        with urllib.request.urlopen(request) as answer:  # noqa: S310 - likewise
+            (registered,) = json.loads(answer.read())
+    assert registered["ttl"] == 7
+    refused = run("server", "start", "--port", "0", cwd=tmp_path, env={"NOETL_LEASE_TTL": "0"})
+    assert refused.code == 2
+    assert "`lease_ttl` cannot be 0" in refused.err
+
+
 def test_all_that_was_answered_outlives_a_kill(tmp_path: Path) -> None:
     with server_process(tmp_path) as server:
         client = server.client
@@ -172,8 +191,12 @@ def test_a_detached_server_is_there_when_the_command_returns(tmp_path: Path) -> 
     assert run("server", "stop", "--home", "h", cwd=tmp_path).code == 3
     (tmp_path / "h" / "store.db").write_text("nothing of ours")
     broken = run("server", "start", "--port", "0", "--detach", "--home", "h", "-o", "json", cwd=tmp_path)
-    assert (broken.code, broken.json["error"]["hint"]) == (3, f"{tmp_path}/h/server.log says why")
-    assert "store.db" in (tmp_path / "h" / "server.log").read_text()
+    assert broken.code == 3
+    assert broken.json["error"]["message"].startswith("the server did not start: ")
+    assert "store.db" in broken.json["error"]["message"]
+    in_text = run("server", "start", "--port", "0", "--detach", "--home", "h", cwd=tmp_path)
+    assert in_text.code == 3
+    assert in_text.err.splitlines()[0] == f"noetl: {broken.json['error']['message']}"
 
 
 def test_what_a_noetl_run_runs_is_left_to_it(tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
 """Thousands of simulations, and what the simulator promises about itself."""
 
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
 
 import pytest
@@ -7,13 +10,12 @@ import pytest
 from noetl.testing.simulator.__main__ import main
 from noetl.testing.simulator.scenario import scenario_of
 from noetl.testing.simulator.shrinker import shrink
-from noetl.testing.simulator.simulated_world import SimulatedWorld
 from noetl.testing.simulator.simulation import SimulationVerdict, Simulator
 from noetl.testing.simulator.simulation_report import describe_scenario, failure_report
 from tests.new_seeds import new_seeds
 from tests.simulator.mutations import MUTATIONS, planted
 
-SEEDS = 2_000
+SEEDS = 1_000
 AT_ONCE = 100
 ARRIVAL = next(mutation for mutation in MUTATIONS if mutation.name == "reducers in order of arrival")
 
@@ -36,9 +38,9 @@ def _check_seeds(seeds: range) -> None:
             pytest.fail(failure_report(verdict, shrink(simulator, verdict)), pytrace=False)
 
 
-@pytest.mark.parametrize("seed", [703_573, 711_976])
+@pytest.mark.parametrize("seed", [634, 703_573, 711_976])
 def test_what_only_looked_like_a_difference_is_none(seed: int) -> None:
-    """Iterations resumed in another order than they began; a join that turned one of its tokens away."""
+    """A pause that came too late; iterations resumed in another order; a join that turned a token away."""
     assert not Simulator().check(scenario_of(seed)).problem
 
 
@@ -49,12 +51,12 @@ class ShrunkFailure:
 
 
 def _first_failure() -> ShrunkFailure:
-    """The first seed that shows a bug, and what is left of it."""
+    """The first seed from here on that shows a bug in a playbook of several steps, and what is left of it."""
     simulator = Simulator()
-    for seed in range(400):
+    for seed in range(56, 400):
         verdict = simulator.check(scenario_of(seed))
         if verdict.problem:
-            return ShrunkFailure(verdict, shrink(simulator, verdict))
+            return ShrunkFailure(verdict, shrink(simulator, verdict, 120))
     raise AssertionError("no seed shows it")
 
 
@@ -64,7 +66,7 @@ def test_a_failure_is_repeatable_and_shrinks_to_a_small_playbook() -> None:
     assert first == second
     assert first.shrunk.problem
     steps = first.shrunk.scenario.document.steps
-    assert len(steps) == 1
+    assert len(steps) == 1 < len(first.verdict.scenario.document.steps)
     assert steps[0].loop
     report = failure_report(first.verdict, first.shrunk)
     assert f"--seed {first.verdict.scenario.seed}" in report
@@ -72,15 +74,32 @@ def test_a_failure_is_repeatable_and_shrinks_to_a_small_playbook() -> None:
     assert str(first.shrunk.trace[-1][2]) in report
 
 
-def test_a_seed_is_the_same_simulation_every_time() -> None:
-    for seed in (3, 17, 28):
-        worlds = []
-        for _ in range(2):
-            simulator = Simulator()
-            world = SimulatedWorld(scenario_of(seed), simulator.plan_of)
-            world.run()
-            worlds.append((world.steps, world.clock.now, world.tools.effects, list(map(str, world.trace))))
-        assert worlds[0] == worlds[1]
+TELL = """
+import sys
+from noetl.testing.simulator.scenario import scenario_of
+from noetl.testing.simulator.simulated_world import SimulatedPlaybooks, SimulatedWorld
+for seed in map(int, sys.argv[1:]):
+    world = SimulatedWorld(scenario_of(seed), SimulatedPlaybooks())
+    world.run()
+    print(world.turns, world.clock.now, world.tools.effects, *world.trace, sep="\\n")
+"""
+
+
+def test_a_seed_is_the_same_simulation_in_every_process() -> None:
+    """Also where sets have another order: Python shuffles it with a number of its own."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", TELL, "3", "17", "28", "45", "146"],
+            env={**os.environ, "PYTHONHASHSEED": number},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in ("1", "2")
+    ]
+    first, second = (process.communicate()[0] for process in processes)
+    assert [process.returncode for process in processes] == [0, 0]
+    assert "PlaybookProcessed" in first
+    assert first.splitlines() == second.splitlines()
 
 
 def test_one_seed_is_told_in_full(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from bench.s3_server import S3Server
 from noetl.ports.results import ResultError, ResultMissing, ResultStore
 from noetl.stores.home_folder import Home
 from noetl.stores.results.database_backend import MAX_VALUE_BYTES, DatabaseResults
@@ -23,7 +24,6 @@ from noetl.testing.results_suite import (
     ResultSuite,
     result_key_of,
 )
-from tests.s3_server import S3Server
 
 
 class BackendSuite(ResultSuite):

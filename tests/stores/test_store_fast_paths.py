@@ -21,8 +21,9 @@ from noetl.stores.results.file_backend import FileResults
 from noetl.stores.results.memory_backend import MemoryResults
 from noetl.stores.results.result_reader import ResultReader, read_result
 from noetl.stores.sqlite.batch import NO_KNOWN_VERSIONS
-from noetl.stores.sqlite.connection import create_schema
+from noetl.stores.sqlite.connection import create_schema, open_writer
 from noetl.stores.sqlite.queries import ROWS_PER_STATEMENT, insert_values
+from noetl.stores.sqlite.reader import list_inbox
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.store.store_fixtures import new_append
 
@@ -179,8 +180,8 @@ def tables_after(query: str, rows: list[tuple[Any, ...]], together: int) -> list
     connection = apsw.Connection(":memory:")
     create_schema(connection)
     for number in range(1, 20):
-        facts = (number, f"x{number}", 1, "new", *[""] * 5, "{}", 0, "", 0, 0, 0, "")
-        connection.execute("INSERT INTO execution VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", facts)
+        facts = (number, f"x{number}", 1, "new", *[""] * 5, "{}", 0, "", 0, 0, 0, "", 0)
+        connection.execute("INSERT INTO execution VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", facts)
         connection.execute("INSERT INTO timer (x, key, due) VALUES (1, ?, 1)", (f"t{number}",))
     width = len(rows[0])
     for start in range(0, len(rows), together):
@@ -266,3 +267,23 @@ def test_the_steps_of_these_tests_are_accepted_and_refused() -> None:
         [True],
         [True, False],
     ]
+
+
+def test_an_empty_inbox_costs_the_same_for_one_execution_and_for_thousands() -> None:
+    connection = open_writer(":memory:")
+    steps: list[int] = []
+
+    def count_step() -> bool:
+        steps.append(1)
+        return False
+
+    def steps_for(execution_ids: list[str] | None) -> int:
+        steps.clear()
+        connection.set_progress_handler(count_step, 1)
+        assert list_inbox(connection, execution_ids) == []
+        connection.set_progress_handler(None)
+        return len(steps)
+
+    steps_for([])  # prepares the statement
+    assert 0 < steps_for(["a"]) == steps_for([str(number) for number in range(5_000)]) == steps_for(None)
+    connection.close()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import noetl
+from bench.s3_server import S3Server
 from tests.playbooks import document_of
-from tests.s3_server import S3Server
 
 DOCS = Path(__file__).parents[2] / "docs" / "tools"
 

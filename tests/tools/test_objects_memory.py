@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.s3_server import S3Server
+from bench.s3_server import S3Server
 
 SIZE = 96 << 20
 MOST = 48 << 20

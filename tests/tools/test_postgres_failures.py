@@ -7,10 +7,10 @@ from typing import Any
 import psycopg
 import pytest
 
+from bench.postgres_server import PASSWORD, PostgresServer
 from noetl.model.outcome import Outcome
 from noetl.tools.postgres.failure import postgres_failure
 from noetl.tools.postgres.tool import PostgresTool
-from tests.postgres import PASSWORD, PostgresServer
 from tests.tools.sql_calls import SqlDatabase, postgres_at
 
 SLEEPING = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE %s AND state = 'active' AND pid <> pg_backend_pid()"

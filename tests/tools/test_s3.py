@@ -7,10 +7,10 @@ from uuid import uuid4
 
 import pytest
 
+from bench.s3_server import S3Server
 from noetl.model.outcome import ToolError
 from noetl.model.reference import escape, is_object_reference
 from noetl.tools.s3.tool import S3Tool, s3_client_config
-from tests.s3_server import S3Server
 from tests.tools.object_calls import ObjectCalls
 
 

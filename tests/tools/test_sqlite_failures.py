@@ -90,6 +90,7 @@ def test_a_task_that_takes_too_long_is_stopped(db: SqlDatabase) -> None:
 def test_a_locked_database_is_waited_for(db: SqlDatabase, tmp_path: Path) -> None:
     db.run("CREATE TABLE t (a)")
     other = apsw.Connection(str(tmp_path / "test.db"))
+    other.set_busy_timeout(10_000)  # whoever looks whether it is locked locks it for a moment
     other.execute("BEGIN IMMEDIATE")
     error = db.error("INSERT INTO t VALUES (1); INSERT INTO t VALUES (2)", timeout=0.2)
     assert (error.kind, error.retryable) == ("timeout", True)

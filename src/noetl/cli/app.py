@@ -33,6 +33,7 @@ SECTIONS = {
     "Set up": {
         "credential": "Keep credentials that playbooks use by name, encrypted.",
         "store": "Check and tidy the store of executions.",
+        "doctor": "Say what is wrong with store, server, workers or executions, or about to be.",
         "config": "Show what is configured, and where.",
         "completion": "Print the script that completes commands in a shell.",
     },

@@ -10,6 +10,11 @@ Paint: TypeAlias = Callable[[str, str], str]
 """Gives a text the look of a role: `error`, `warning`, `position`, `faint`, `caret`."""
 
 
+def can_ask(output: str) -> bool:
+    """Whether somebody can answer, and reads the question."""
+    return output == "text" and all(stream and stream.isatty() for stream in (sys.stdin, sys.stderr))
+
+
 def write_bytes(data: bytes) -> bool:
     """Write to stdout. A reader that is gone (`| head`) is no error: the rest goes nowhere.
 

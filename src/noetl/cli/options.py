@@ -9,7 +9,7 @@ from typing import Any, get_args
 import click
 from msgspec import Struct
 
-from noetl.settings import Configuration, Output, read_settings
+from noetl.settings import Configuration, LogFormat, LogLevel, Output, read_settings
 
 
 class FileName(click.Path):
@@ -116,6 +116,14 @@ store = click.option(
     metavar="URL",
     help="The store, for example sqlite:///runs.db.  [default: the one in HOME]",
 )
+log_format = click.option(
+    "--log-format",
+    type=click.Choice(get_args(LogFormat)),
+    help="The log on standard error: text, or a JSON document on each line.  [default: text]",
+)
+log_level = click.option(
+    "--log-level", type=click.Choice(get_args(LogLevel)), help="The least that is logged.  [default: info]"
+)
 quiet = click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 logs = click.option("--logs", is_flag=True, help="Show what tasks print, as they do, on standard error.")
 verbose = click.option("-v", "--verbose", is_flag=True, help="Show every task and every decision.")
@@ -153,8 +161,20 @@ follow = click.option(
 )
 step = click.option("--step", metavar="STEP", help="Only what belongs to this step.")
 other_playbook = click.option("--playbook", type=FileName(), metavar="FILE", help="Go on with this playbook.")
+other_version = click.option(
+    "--version",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Go on with this version of the registered playbook.",
+)
 yes = click.option("-y", "--yes", is_flag=True, help="Do not ask, also on a terminal.")
 no_run = click.option("--no-run", is_flag=True, help="Only record it; `noetl run --resume` goes on.")
+
+
+def require_one_document(playbook: str | None, version: int | None) -> None:
+    """Raises UsageError."""
+    if playbook is not None and version is not None:
+        raise click.UsageError("--playbook and --version exclude each other")
 
 
 server = click.option(

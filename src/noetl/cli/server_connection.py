@@ -7,10 +7,11 @@ from typing import NamedTuple, TypeVar
 
 from noetl.cli import console
 from noetl.cli.command_failure import CommandFailure
-from noetl.client.http_client import AsyncClient, ServerError, ServerUnreachable
+from noetl.client.http_client import AsyncClient
+from noetl.client.server_requests import ServerError, ServerUnreachable
 from noetl.dsl.document.problem import Problem
 from noetl.home import home_of, server_home_of
-from noetl.ports.http_api import ExecutionItem
+from noetl.ports.http_api import ExecutionItem, ProblemDocument
 from noetl.settings import Configuration
 from noetl.stores.home_folder import Home
 from noetl.stores.server_record import read_server_record, read_token_file
@@ -76,9 +77,9 @@ def ask_server(configuration: Configuration, work: Callable[[AsyncClient], Await
         raise CommandFailure("server-unreachable", str(error), hint=error.hint, exit_code=3) from None
 
 
-def _failure_of(error: ServerError) -> CommandFailure:
-    document = error.problem
-    problems = tuple(
+def answered_problems(document: ProblemDocument) -> tuple[Problem, ...]:
+    """What a server found wrong with a playbook."""
+    return tuple(
         Problem(
             problem.file,
             problem.line,
@@ -90,6 +91,10 @@ def _failure_of(error: ServerError) -> CommandFailure:
         )
         for problem in document.problems
     )
+
+
+def _failure_of(error: ServerError) -> CommandFailure:
+    document = error.problem
     where = f" ({document.pointer})" if document.pointer else ""
     is_recorded = document.execution_id and document.code != "conflict"
     recorded = f" (recorded as {document.execution_id})" if is_recorded else ""
@@ -99,7 +104,7 @@ def _failure_of(error: ServerError) -> CommandFailure:
         f"{error}{where}{recorded}",
         hint=hint,
         exit_code=3 if document.code in _ENVIRONMENT_CODES else 2,
-        problems=problems,
+        problems=answered_problems(document),
     )
 
 

@@ -11,15 +11,18 @@ from noetl.cli.file_access import write_file
 from noetl.cli.format import duration_text, local_time, yaml_lines
 from noetl.cli.server_connection import ask_server, find_remote_execution
 from noetl.client.http_client import AsyncClient
+from noetl.events.identifiers import run_id
+from noetl.kernel.explain.explanation_parts import Explanation
 from noetl.model.reference import MARKER
 from noetl.model.timestamp import parse_iso
-from noetl.ports.http_api import ExecutionDetail, ExecutionItems, OperationAnswer
+from noetl.ports.http_api import ExecutionDetail, ExecutionItems, OperationAnswer, StartedExecution
+from noetl.ports.store import ENDED_STATUSES
 from noetl.settings import Configuration
 
 if TYPE_CHECKING:
     from noetl.engine.catalog.playbook_record import PlaybookSource
 
-_ENDED = ("completed", "failed", "cancelled")
+_RUN_ENDS = ("StepDone", "LoopDone", "StepFailed", "StepCompletedByHand", "StepSkipped")
 
 
 def _wants_json(configuration: Configuration) -> bool:
@@ -52,11 +55,14 @@ def list_remote(configuration: Configuration, **query: Any) -> None:
         console.say(f"there are more: --cursor {page.next_cursor}")
 
 
-def show_remote(configuration: Configuration, name: str) -> None:
-    async def work(client: AsyncClient) -> ExecutionDetail:
-        return await client.show(await find_remote_execution(client, name))
+def show_remote(configuration: Configuration, name: str) -> tuple[ExecutionDetail, Explanation]:
+    """How an execution is, and why."""
 
-    _print_document(configuration, msgspec.to_builtins(ask_server(configuration, work)))
+    async def work(client: AsyncClient) -> tuple[ExecutionDetail, Explanation]:
+        execution_id = await find_remote_execution(client, name)
+        return await client.show(execution_id), await client.explanation(execution_id)
+
+    return ask_server(configuration, work)
 
 
 def replay_remote(configuration: Configuration, name: str, at: int | None) -> None:
@@ -78,13 +84,7 @@ def events_remote(configuration: Configuration, name: str, *, after: int, follow
                 if not _print_event(envelope, as_json=as_json):
                     break
             return events
-        position = after
-        while True:
-            page = await client.events(execution_id, after=position)
-            events += page.events
-            if page.next_cursor is None:
-                return events
-            position = int(page.next_cursor)
+        return await _all_events(client, execution_id, after)
 
     events = ask_server(configuration, work)
     if follow:
@@ -97,6 +97,16 @@ def events_remote(configuration: Configuration, name: str, *, after: int, follow
             return
     if not events:
         console.say("no such events")
+
+
+async def _all_events(client: AsyncClient, execution_id: str, after: int = 0) -> list[dict[str, Any]]:
+    events: list[dict[str, Any]] = []
+    while True:
+        page = await client.events(execution_id, after=after)
+        events += page.events
+        if page.next_cursor is None:
+            return events
+        after = int(page.next_cursor)
 
 
 def _print_event(envelope: dict[str, Any], *, as_json: bool) -> bool:
@@ -167,23 +177,24 @@ def print_ended(detail: ExecutionDetail, *, as_json: bool) -> int:
 
 
 def result_remote(configuration: Configuration, name: str, step: str | None, out: str | None) -> None:
-    """The result of an execution; a stored one is fetched."""
-    if step is not None:
-        hint = "`noetl executions events` has the results of steps"
-        raise CommandFailure(
-            "argument", "a server gives the result of an execution, not of a step", hint=hint
-        )
+    """The result of an execution, or of the last run of a step; a stored one is fetched."""
 
-    async def work(client: AsyncClient) -> tuple[ExecutionDetail, bytes | None]:
+    async def work(client: AsyncClient) -> tuple[str, Any, bytes | None]:
         detail = await client.show(await find_remote_execution(client, name))
-        stored = isinstance(detail.result, dict) and detail.result.get(MARKER) == "ref"
-        return detail, await client.result(detail.result) if stored else None
+        execution_id = detail.execution_id
+        if step is not None:
+            result = _step_result(step, detail, await _all_events(client, execution_id))
+        elif detail.status in ENDED_STATUSES:
+            result = detail.result
+        else:
+            message = f"{execution_id} has no result yet: it is {detail.status}"
+            hint = "name a step that has ended, or wait: `noetl executions watch`"
+            raise CommandFailure("no-result", message, hint=hint)
+        stored = isinstance(result, dict) and result.get(MARKER) == "ref"
+        return execution_id, result, await client.result(result) if stored else None
 
-    detail, stored = ask_server(configuration, work)
-    if detail.status not in _ENDED:
-        message = f"{detail.execution_id} has no result yet: it is {detail.status}"
-        raise CommandFailure("no-result", message, hint="wait: `noetl executions watch`")
-    result, data = detail.result, stored
+    execution_id, result, data = ask_server(configuration, work)
+    stored = data
     if data is None:
         data = result.encode() if isinstance(result, str) else console.json_bytes(result)
     if out is not None:
@@ -192,11 +203,33 @@ def result_remote(configuration: Configuration, name: str, step: str | None, out
         if stored is not None and out is None:
             result = msgspec.json.decode(stored)
         document = {"result": result} if out is None else {"file": out, "bytes": len(data)}
-        console.write_json({"execution_id": detail.execution_id, "step": None, **document})
+        console.write_json({"execution_id": execution_id, "step": step, **document})
     elif out is None:
         console.write_bytes(data if data.endswith(b"\n") else data + b"\n")
     else:
         console.say(f"wrote {console.visible(out)}")
+
+
+def _step_result(step: str, detail: ExecutionDetail, events: list[dict[str, Any]]) -> Any:
+    if step not in detail.steps:
+        hint = f"those that have: {', '.join(detail.steps)}" if detail.steps else ""
+        raise CommandFailure("no-result", f"no step `{step}` has run", hint=hint)
+    runs: set[str] = set()
+    last_end: dict[str, Any] | None = None
+    for event in events:
+        data = event["data"]
+        if event["name"] == "StepScheduled" and data["step"] == step:
+            runs.add(run_id(event["seq"]))
+        elif event["name"] in _RUN_ENDS and data["run"] in runs:
+            last_end = event
+    if last_end is None:
+        raise CommandFailure("no-result", f"no run of step `{step}` has ended")
+    if last_end["name"] == "StepFailed":
+        message = last_end["data"]["error"]["message"]
+        raise CommandFailure("no-result", f"the last run of step `{step}` failed: {message}")
+    if last_end["name"] == "StepSkipped":
+        raise CommandFailure("no-result", f"the last run of step `{step}` was skipped")
+    return last_end["data"].get("result")
 
 
 def operate_remote(
@@ -215,9 +248,52 @@ def operate_remote(
         console.write_json({**msgspec.to_builtins(answer), "warnings": []})
     elif answer.recorded:
         console.say(f"{answer.execution_id}: {done_text}; it is {answer.status}")
+        if answer.steps:
+            console.say(f"  runs again: {', '.join(map(console.visible, answer.steps))}")
     else:
         console.say(f"{answer.execution_id}: sent to its owner, which has not read it yet")
     return 0
+
+
+def count_matching_remote(configuration: Configuration, verb: str, where: dict[str, Any]) -> tuple[int, str]:
+    """How many match, and whether there may be more."""
+    answer = ask_server(configuration, lambda client: client.bulk(verb, _filter_of(where), dry_run=True))
+    return len(answer.executions), ", and those behind them" if answer.more else ""
+
+
+def operate_on_matching_remote(
+    configuration: Configuration, verb: str, where: dict[str, Any], reason: str
+) -> list[dict[str, Any]]:
+    """Does the same to all that match; a verdict for each."""
+
+    async def work(client: AsyncClient) -> list[StartedExecution]:
+        verdicts: list[StartedExecution] = []
+        more = True
+        while more:
+            answer = await client.bulk(verb, _filter_of(where), reason=reason)
+            verdicts += answer.executions
+            # Those that were refused still match: without any other there would be no end.
+            more = answer.more and any(verdict.error is None for verdict in answer.executions)
+        return verdicts
+
+    return [
+        {
+            "execution_id": verdict.execution_id,
+            "status": verdict.status,
+            **(
+                {"error": {"code": verdict.error.code, "message": verdict.error.detail}}
+                if verdict.error is not None
+                else {}
+            ),
+        }
+        for verdict in ask_server(configuration, work)
+    ]
+
+
+def _filter_of(where: dict[str, Any]) -> dict[str, Any]:
+    """The `where` of a request: of a status there is one at most."""
+    values = {name: value for name, value in where.items() if value}
+    return {**values, "status": values["status"][0]} if "status" in values else values
 
 
 def document_fields(source: "PlaybookSource | None") -> dict[str, Any]:

@@ -14,7 +14,7 @@ from noetl.ports.store import ExecutionRecord, Store
 from noetl.settings import Configuration
 from noetl.stores import open_store, open_store_to_read, store_file_of
 from noetl.stores.home_folder import Home
-from noetl.stores.ownership import Owners
+from noetl.stores.ownership import SERVER, Owners
 
 T = TypeVar("T")
 
@@ -72,6 +72,8 @@ async def find_owner(home: Home, store: Store, record: ExecutionRecord) -> Execu
     while ancestor is not None:
         if (pid := owners.owner(ancestor.execution_id)) is not None:
             return ExecutionOwner(pid, ancestor.execution_id)
+        if ancestor.lives_on_server and (pid := owners.owner(SERVER)) is not None:
+            return ExecutionOwner(pid, SERVER)
         ancestor = await store.execution(ancestor.parent) if ancestor.parent else None
     return None
 

@@ -2,14 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
 
 from noetl.credentials.credential import Credential
 from noetl.credentials.providers import CredentialRequest, Providers
-from noetl.dsl.document.playbook import Playbook, Task
+from noetl.dsl.document.playbook import Playbook, Step, Task
 from noetl.expr.expression import Expression
 from noetl.expr.template import Constant, ListTemplate, MappingTemplate, Template
 from noetl.expr.use import Path
@@ -95,11 +95,9 @@ class CredentialResolver:
             self._cache.pop(next(iter(self._cache)))
         return credential
 
-    async def preflight(self, playbook: Playbook, folder: str) -> ErrorInfo | None:
-        """Why an execution of this playbook cannot begin: a credential that it uses cannot be had."""
-        names = dict.fromkeys(
-            [*((name, "") for name in named_entries(playbook)), *named_credentials(playbook)]
-        )
+    async def preflight(self, playbook: Playbook, steps: Iterable[Step], folder: str) -> ErrorInfo | None:
+        """Why these steps of a playbook cannot run: a credential that they use cannot be had."""
+        names = checked_credentials(playbook, steps)
         results = await asyncio.gather(
             *(self._unavailable_reason(playbook, folder, name, provider) for name, provider in names)
         )
@@ -150,24 +148,54 @@ def credential_request(playbook: Playbook, folder: str, name: str, provider: str
             raise CredentialError(f"there is no provider `{provider}`", f"one of {', '.join(PROVIDERS)}")
 
 
-def named_entries(playbook: Playbook) -> list[str]:
+def checked_credentials(playbook: Playbook, steps: Iterable[Step]) -> list[tuple[str, str]]:
+    """What these steps name by constants, so that it can be asked for before they run; with providers."""
+    steps = list(steps)
+    entries = ((name, "") for name in _named_entries(playbook, steps))
+    return list(dict.fromkeys([*entries, *_named_credentials(steps)]))
+
+
+def _named_entries(playbook: Playbook, steps: Iterable[Step]) -> list[str]:
     """The entries of the keychain that expressions read by a constant name, as declared."""
-    names = {path[1] for path in _keychain_reads(playbook) if len(path) > 1}
+    names = {path[1] for path in _keychain_reads(steps) if len(path) > 1}
     return [name for name in playbook.keychain if name in names]
 
 
 def entries_in_use(playbook: Playbook) -> list[str]:
     """The entries that tasks name; all of them where a name is known only when its task runs."""
     tasks = [task for step in playbook.workflow for task in step.tasks]
-    if any(len(path) == 1 for path in _keychain_reads(playbook)) or any(map(_names_at_run_time, tasks)):
+    steps = playbook.workflow
+    if any(len(path) == 1 for path in _keychain_reads(steps)) or any(map(_names_at_run_time, tasks)):
         return list(playbook.keychain)
-    names = {name for name, provider in named_credentials(playbook) if provider in ("", "keychain")}
-    names.update(named_entries(playbook))
+    names = {name for name, provider in _named_credentials(steps) if provider in ("", "keychain")}
+    names.update(_named_entries(playbook, steps))
     return [name for name in playbook.keychain if name in names]
 
 
-def _keychain_reads(playbook: Playbook) -> Iterator[Path]:
-    for step in playbook.workflow:
+_NEVER_STORED = frozenset({"env", "vault", "secret_manager"})
+"""Kinds of entries whose values never come from the credential store."""
+
+
+def stored_names(playbook: Playbook) -> frozenset[str]:
+    """The names that the tasks of a playbook may look up in the credential store, but for computed ones."""
+    declared = {
+        name for name in entries_in_use(playbook) if playbook.keychain[name].kind not in _NEVER_STORED
+    }
+    undeclared = {
+        name
+        for name, provider in _named_credentials(playbook.workflow)
+        if provider == "store" or (not provider and name not in playbook.keychain)
+    }
+    return frozenset(declared | undeclared)
+
+
+def computes_names(step: Step) -> bool:
+    """Whether a task of the step computes the name of a credential, so that it may be any."""
+    return any(map(_names_at_run_time, step.tasks))
+
+
+def _keychain_reads(steps: Iterable[Step]) -> Iterator[Path]:
+    for step in steps:
         for expression in expressions_in(step.tasks):
             for use in expression.uses:
                 if use.path[0] == "keychain":
@@ -182,9 +210,9 @@ def _names_at_run_time(task: Task) -> bool:
     return task.kind == "secrets" and any(isinstance(value, Expression | ListTemplate) for value in inputs)
 
 
-def named_credentials(playbook: Playbook) -> Iterator[tuple[str, str]]:
+def _named_credentials(steps: Iterable[Step]) -> Iterator[tuple[str, str]]:
     """The names that tasks give to `auth` and `secrets` by constants, each with its provider."""
-    for step in playbook.workflow:
+    for step in steps:
         for task in step.tasks:
             for auth in (_constant_input(task, "auth"), _script_input(task, "auth")):
                 if isinstance(auth, str):

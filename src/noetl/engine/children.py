@@ -1,35 +1,43 @@
 """Executions that tasks of other executions start (semantics §9)."""
 
 import json
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from noetl.credentials.resolver import uses_secrets
+from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.engine.catalog.playbook_record import INLINE, PlaybookSource
-from noetl.engine.catalog.playbooks import PlaybookDocument, PlaybookMissing, refused_document
+from noetl.engine.catalog.playbooks import (
+    LOCAL_HINT,
+    LOCAL_REFUSED,
+    PlaybookDocument,
+    PlaybookMissing,
+    refused_document,
+)
 from noetl.engine.execution import ExecutionOrigin, LiveExecution
 from noetl.engine.history.lookup import list_children
 from noetl.engine.listener import EngineListener, EventHandler
 from noetl.engine.retry import reopen_execution
 from noetl.engine.service import AlreadyRunning, Service
+from noetl.engine.value_transfer import transfer_value
 from noetl.events import bodies as of
 from noetl.events.bodies import EventBody, ParentTask
-from noetl.events.identifiers import task_run_id
 from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Cancel, ChildEnded, Request
-from noetl.kernel.pipeline.waits import child_id, waits_for_child
+from noetl.kernel.pipeline.waits import child_id, child_start
 from noetl.kernel.references.resolve import resolve_references
-from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.execution_state import ChildStart, ExecutionState
 from noetl.kernel.state.run_fold import EndByHand
-from noetl.kernel.state.run_state import Frame, RunState
 from noetl.model.outcome import ErrorInfo
-from noetl.model.reference import SecretMarker, StoredReference, escape, may_hold_marker
-from noetl.ports.results import ResultError, ResultStore
-from noetl.ports.store import ENDED_STATUSES, StoreError
+from noetl.model.reference import escape, may_hold_marker
+from noetl.ports.results import ResultError
+from noetl.ports.store import ENDED_STATUSES, OutboxMessage, StoreError
 
 _ABANDONED = "its parent no longer waits for it"
 
@@ -52,33 +60,60 @@ class Children(EngineListener):
             of.PlaybookProcessed: lambda live, *_: self._notify_parent(live),
         }
 
+    async def deliver(self, message: OutboxMessage) -> None:
+        """Does what one execution wants of others that were not in memory with it. Raises StoreError.
+
+        A second time changes nothing: what was done is found done.
+        """
+        request = msgspec.json.decode(message.body, type=_ChildMessage)
+        if request.do == "end":
+            await self._deliver_end(message)
+            return
+        for record in await list_children(self._service.store, message.execution_id):
+            child = None if record.ended_at else await self._service.load(record.execution_id)
+            if child is None or child.origin.parent is None or child.stopping:
+                continue
+            if child.origin.parent.task_run_id.startswith(request.task_runs):
+                child.submit(Cancel(by=request.by, reason=request.reason))
+        await self._service.commit_log.flush()
+        await self._service.store.sent([message])
+
+    async def _deliver_end(self, message: OutboxMessage) -> None:
+        """The message goes with the append of the parent: so it hears of the end once."""
+        service = self._service
+        child = await service.open(message.execution_id)
+        child.release()
+        if child.origin.parent is None or not await self._submit_end(child, [message.id]):
+            await service.store.sent([message])
+
     async def resumed(self, live: LiveExecution) -> None:
         """After a crash: children go on, and the end of those that ended meanwhile is told."""
         await self._resume_below(live.execution_id, live, _awaited(live.state), _retried(live.state))
         for run in list(live.state.runs.values()):
             for frame in list(run.frames.values()):
                 if frame.suspension is not None and frame.suspension.child == child_id(run, frame):
-                    self._start(live, run, frame)
+                    self._start(live, child_start(run, frame))
 
     def _on_task_started(self, live: LiveExecution, body: of.TaskStarted, _: int) -> None:
         """A task began: one that starts a child without waiting for it starts it here."""
         if not body.at:
             return  # it does not wait, so it is no child
-        run = live.state.runs[body.run]
-        if run.step.step.tasks[run.step.label_at[body.task]].kind != "playbook":
-            return
-        frame = run.frames[body.iteration]
-        if not waits_for_child(run, frame):
-            self._start(live, run, frame)
+        # Not by the state, which is that after the append: its run may be further, or over.
+        started, live.state.pending_effects.detached = live.state.pending_effects.detached, []
+        for child in started:
+            self._start(live, child)
 
     def _on_suspended(self, live: LiveExecution, body: of.RunSuspended, _: int) -> None:
         """A run may wait for its child, which may be there from before a crash."""
         if not body.child:
             return
-        run = live.state.runs[body.run]
-        frame = run.frames[body.iteration]
-        if body.child == child_id(run, frame):
-            self._start(live, run, frame)
+        run = live.state.runs.get(body.run)
+        frame = run.frames.get(body.iteration) if run is not None else None
+        if run is None or frame is None:
+            return  # it was stopped in the same append, so nobody waits
+        child = child_start(run, frame)
+        if body.child == child.execution_id:
+            self._start(live, child)
         else:
             self._hold_for(live, self._retry(live, body))
 
@@ -95,36 +130,60 @@ class Children(EngineListener):
 
     def _on_cancel(self, live: LiveExecution, body: of.CancelRequested, _: int) -> None:
         """An execution is cancelled, and with it all that it started."""
-        for child, _parent in self._living(live):
-            child.submit(Cancel(by=body.by, reason=f"its parent was stopped: {body.reason or 'cancelled'}"))
+        self._cancel_children(live, "", body.by, f"its parent was stopped: {body.reason or 'cancelled'}")
 
     def _notify_parent(self, live: LiveExecution) -> None:
         """An execution is over: its parent hears of it."""
-        parent = live.origin.parent
-        above = self._service.registry.get(parent.execution_id) if parent is not None else None
-        if parent is None or above is None:
+        service, parent = self._service, live.origin.parent
+        above = service.registry.get(parent.execution_id) if parent is not None else None
+        if parent is None:
             return
-        if may_hold_marker(live.state.result):
-            self._service.spawn(self._submit_end(above, parent, live))
-        else:
-            above.submit(_child_ended(parent, live))
+        stored = may_hold_marker(live.state.result)
+        if above is not None and not stored and not service.commit_log.is_held(above):
+            above.submit(_child_ended(parent, live))  # the two go into one commit
+        elif service.serves:
+            live.outbox["end"] = msgspec.json.encode(_ChildMessage(do="end"))
+        elif above is not None:
+            service.spawn(self._submit_later(live))
 
-    async def _submit_end(self, above: LiveExecution, parent: ParentTask, child: LiveExecution) -> None:
-        """The end of a child whose result is stored: what is stored belongs to one execution."""
+    async def _submit_later(self, child: LiveExecution) -> None:
+        await self._submit_end(child)
+
+    async def _submit_end(self, child: LiveExecution, delivered: Sequence[int] = ()) -> bool:
+        """The end of a child whose result may be stored: what is stored belongs to one execution.
+
+        False if its parent does not live, or no longer waits for it.
+        """
+        service, parent = self._service, child.origin.parent
+        assert parent is not None  # noqa: S101 - it is a child
         end = _child_ended(parent, child)
         try:
-            results = self._service.results
-            result = await _transfer_value(end.result, child.read_blob, results, above.execution_id)
-            above.submit(replace(end, result=escape(result)))
+            result = await transfer_value(end.result, child.read_blob, service.results, parent.execution_id)
+            end = replace(end, result=escape(result))
         except ResultError as error:
             fault = ErrorInfo(kind="not_found", message=f"the child's result cannot be read: {error}")
-            above.submit(replace(end, status="failed", result=None, error=fault))
+            end = replace(end, status="failed", result=None, error=fault)
+        above = await service.load(parent.execution_id)
+        if above is None:
+            return False
+        above.delivered += delivered
+        if not above.submit(end):
+            above.delivered = [number for number in above.delivered if number not in delivered]
+            return False
+        return True
 
     def _cancel_abandoned(self, live: LiveExecution, task_run_prefix: str) -> None:
         """Nobody waits any more for what a run, or one iteration of it, started."""
+        self._cancel_children(live, task_run_prefix, "", _ABANDONED)
+
+    def _cancel_children(self, live: LiveExecution, task_run_prefix: str, by: str, reason: str) -> None:
         for child, parent in self._living(live):
             if parent.task_run_id.startswith(task_run_prefix):
-                child.submit(Cancel(reason=_ABANDONED))
+                child.submit(Cancel(by=by, reason=reason))
+        if self._service.serves and _starts_children(live.playbook):
+            # There may be others, which are not in memory.
+            message = _ChildMessage(do="cancel", task_runs=task_run_prefix, by=by, reason=reason)
+            live.outbox[f"cancel {task_run_prefix}"] = msgspec.json.encode(message)
 
     def _living(self, live: LiveExecution) -> list[tuple[LiveExecution, ParentTask]]:
         """The children that have not ended."""
@@ -151,12 +210,11 @@ class Children(EngineListener):
             service.commit_log.hold(live)
             child.when_durable(partial(self._release, live))
         else:
-            child = await service.open(body.child)
+            child = await service.load(body.child) or await service.open(body.child)
         child.root = live.root
         if child.state.over:
             child.release()
-            assert child.origin.parent is not None  # noqa: S101 - it is a child
-            await self._submit_end(live, child.origin.parent, child)
+            await self._submit_end(child)
             return
         await service.resume(child)
         if live.stopping or body.child not in _awaited(live.state):
@@ -192,7 +250,7 @@ class Children(EngineListener):
             if record.execution_id in retried:
                 continue
             if record.status not in ENDED_STATUSES:
-                if record.execution_id not in awaited and service.runs_elsewhere(record.execution_id):
+                if record.execution_id not in awaited and service.runs_elsewhere(record):
                     continue
                 child = await service.open(record.execution_id)
                 child.root = live.root
@@ -201,18 +259,14 @@ class Children(EngineListener):
             if record.execution_id in awaited:
                 child = await service.open(record.execution_id)
                 child.release()
-                assert child.origin.parent is not None  # noqa: S101 - its record says so
-                await self._submit_end(live, child.origin.parent, child)
+                await self._submit_end(child)
             await self._resume_below(record.execution_id, live, frozenset())
 
-    def _start(self, live: LiveExecution, run: RunState, frame: Frame) -> None:
-        execution_id = child_id(run, frame)
+    def _start(self, live: LiveExecution, child: ChildStart) -> None:
+        execution_id, task_run, inputs = child.execution_id, child.task_run_id, child.inputs
         if execution_id in self._service.registry or execution_id in live.started_children:
             return
         live.started_children.add(execution_id)
-        task = run.task(frame).label
-        task_run = task_run_id(run.id, frame.index, task, frame.visits[task], frame.attempt)
-        inputs = frame.input or {}
         if may_hold_marker(inputs) or self._service.playbooks.must_fetch:
             self._hold_for(live, self._begin_with_stored(live, execution_id, task_run, inputs))
         else:
@@ -239,10 +293,17 @@ class Children(EngineListener):
         self, live: LiveExecution, execution_id: str, task_run: str, inputs: dict[str, Any]
     ) -> None:
         """The same for a child that gets stored values: it gets all of them."""
+        if self._service.serves and (record := await self._service.store.execution(execution_id)) is not None:
+            if record.ended_at:  # its end was told to an attempt that was lost
+                await self._submit_end(await self._service.open(execution_id))
+            return
         if path := inputs.get("path"):
-            await self._service.playbooks.fetch(str(path), inputs.get("version"))
+            # What was current when the parent began: what is registered later is for those that begin then.
+            began = live.state.began_at
+            version = await self._service.playbooks.fetch(str(path), inputs.get("version"), began)
+            inputs = {**inputs, "version": version}
         try:
-            resolved = await _transfer_value(inputs, live.read_blob, self._service.results, execution_id)
+            resolved = await transfer_value(inputs, live.read_blob, self._service.results, execution_id)
         except ResultError as error:
             message = f"what it is given cannot be read: {error}"
             self._begin(live, execution_id, task_run, {}, ErrorInfo(kind=error.kind, message=message))
@@ -273,12 +334,16 @@ class Children(EngineListener):
             parent=origin.parent,
             trace_id=origin.trace_id,
             file=origin.file,
+            priority=live.state.priority,
             error=error,
         )
         if error is None and self._service.check_credentials is not None and uses_secrets(document.playbook):
             self._hold_for(live, self._begin_with_credentials(live, document, request, origin, execution_id))
         else:
-            self._service.begin(document, request, origin, execution_id)
+            child = self._service.begin(document, request, origin, execution_id)
+            if live.stopping and not child.state.over:
+                # What this execution had started was cancelled before there was this one.
+                child.submit(Cancel(reason=_ABANDONED))
 
     async def _begin_with_credentials(
         self,
@@ -308,14 +373,32 @@ class Children(EngineListener):
             return refused_document(playbooks, path), ErrorInfo(kind="limit", message=message)
         try:
             if (inline := inputs.get("document")) is not None:
-                return self._read_inline(live, inline), None
-            return playbooks.find(path, inputs.get("version"), live.folder), None
+                document = self._read_inline(live, inline)
+            else:
+                document = playbooks.find(path, inputs.get("version"), live.folder)
+            if playbooks.allow_local or document.playbook.executor.kind != "local":
+                return document, None
+            error = ErrorInfo(kind="input", message=f"{LOCAL_REFUSED}; {LOCAL_HINT}")
         except PlaybookMissing as missing:
             message = f"{missing}; {missing.hint}" if missing.hint else str(missing)
             error = ErrorInfo(kind="not_found", message=message)
         except (PlaybookInvalid, OSError, UnicodeDecodeError) as invalid:
             error = ErrorInfo(kind="input", message=f"the playbook `{path}` cannot run: {invalid}")
         return refused_document(playbooks, path), error
+
+
+class _ChildMessage(Struct, frozen=True, omit_defaults=True):
+    """In the outbox of an execution: that it has ended, or which of its children are to be cancelled."""
+
+    do: Literal["end", "cancel"]
+    task_runs: str = ""
+    """What the ids of the task runs begin with that started these children."""
+    by: str = ""
+    reason: str = ""
+
+
+def _starts_children(playbook: Playbook) -> bool:
+    return any(task.kind == "playbook" for step in playbook.steps.values() for task in step.tasks)
 
 
 def _child_ended(parent: ParentTask, child: LiveExecution) -> ChildEnded:
@@ -336,31 +419,3 @@ def _awaited(state: ExecutionState) -> frozenset[str]:
     """The children that runs wait for."""
     frames = [frame for run in state.runs.values() for frame in run.frames.values()]
     return frozenset(frame.suspension.child for frame in frames if frame.suspension is not None)
-
-
-async def _transfer_value(
-    value: Any, read_blob: Callable[[str], Awaitable[bytes]], results: ResultStore, execution_id: str
-) -> Any:
-    """A value as another execution may have it: resolved, with copies of its own of tables and objects.
-
-    What is stored belongs to one execution and goes with it. The value is as users gave it: `escape` makes
-    what may stand in the log. `read_blob` reads what the first one stored. Raises ResultError.
-    """
-    return await _with_own_copies(
-        await resolve_references(value, read_blob, largest_table=0), results, execution_id
-    )
-
-
-async def _with_own_copies(value: Any, results: ResultStore, execution_id: str) -> Any:
-    if isinstance(value, StoredReference):
-        owner, _, name = value["key"].rpartition("/")
-        store, colon, _ = owner.rpartition(":")
-        key = f"{store}{colon}{execution_id}/{name}"
-        if key != value["key"]:
-            await results.copy(value["key"], key)
-        return StoredReference({**value, "key": key})
-    if isinstance(value, SecretMarker) or not may_hold_marker(value):
-        return value
-    if isinstance(value, dict):
-        return {name: await _with_own_copies(item, results, execution_id) for name, item in value.items()}
-    return [await _with_own_copies(item, results, execution_id) for item in value]

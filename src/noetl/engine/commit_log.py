@@ -1,33 +1,74 @@
 """Where decisions become durable: everything that waits goes into one commit."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import assert_never
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import TypeVar, assert_never
 
 from noetl.engine.catalog.playbooks import PlaybookDocument
 from noetl.engine.execution import LiveExecution
 from noetl.events.event import Event
 from noetl.kernel.state.execution_state import Blob
 from noetl.ports.results import ResultError, ResultStore
-from noetl.ports.store import Append, Committed, Conflict, KeyTaken, Store, StoreError
+from noetl.ports.store import (
+    Append,
+    Committed,
+    Conflict,
+    Effects,
+    KeyTaken,
+    Store,
+    StoreClosed,
+    StoreDamaged,
+    StoreError,
+    StoreUnusable,
+    Verdict,
+)
+from noetl.process_log import LogEvent, log_event
 from noetl.stores.results.result_reader import ResultReader
+
+T = TypeVar("T")
 
 
 class WrittenElsewhere(StoreError):
     """Somebody else appended to an execution that this process owns."""
 
 
+RETRY_SECONDS = 0.5
+"""After which a server tries again what the store could not do."""
+_FOR_GOOD = (StoreUnusable, StoreClosed, StoreDamaged)
+"""Failures that do not pass."""
+
+
 class CommitLog:
-    """Writes what live executions have pending. `on_durable` hears of each append."""
+    """Writes what live executions have pending. `on_durable` hears of each append.
+
+    `on_commit` hears of each commit: how many events, and the seconds that the store took for it.
+
+    `decide_again` gets an execution that somebody else has written to: nothing of what was decided is written
+    then. With it the log is patient: what the store cannot do now, as on a full disk, is tried until it can.
+    """
 
     def __init__(
-        self, store: Store, results: ResultStore, on_durable: Callable[[LiveExecution, Sequence[Event]], None]
+        self,
+        store: Store,
+        results: ResultStore,
+        on_durable: Callable[[LiveExecution, Sequence[Event], Effects], None],
+        on_commit: Callable[[int, float], None],
+        monotonic: Callable[[], float],
+        *,
+        decide_again: Callable[[LiveExecution], Awaitable[None]] | None = None,
     ) -> None:
+        self.failure: StoreError | None = None
+        """Why nothing can be written at the moment."""
+        self._decide_again = decide_again
+        self._giving_up = asyncio.Event()
         self._store = store
         self._results = results
         self._reader = ResultReader(results)
         self._storing: dict[str, Blob] = {}
         self._on_durable = on_durable
+        self._on_commit = on_commit
+        self._monotonic = monotonic
         self._dirty: dict[str, LiveExecution] = {}
         self._held: dict[str, int] = {}
         self._flushing = asyncio.Lock()
@@ -84,10 +125,8 @@ class CommitLog:
         if not (self._dirty or self._documents or self._flushing.locked()):
             return  # the scheduler asks after each of its turns, and many decide nothing
         async with self._flushing:
-            while self._documents:
-                playbook_hash, document = self._documents.popitem()
-                await self._store.put_playbook(playbook_hash, document.encode())
-                self._stored_documents.add(playbook_hash)
+            if self._documents:
+                await self._patiently(self._put_documents)
             if lives := self._take():
                 await self._commit(lives)
 
@@ -95,9 +134,42 @@ class CommitLog:
         """Lets go of what was read."""
         await self._reader.close()
 
+    def give_up(self) -> None:
+        """What cannot be written from here on raises at once: the process is about to end."""
+        self._giving_up.set()
+
+    def is_held(self, live: LiveExecution) -> bool:
+        return live.execution_id in self._held
+
     def discard(self, live: LiveExecution) -> None:
         """Nothing of it is to be written."""
         self._dirty.pop(live.execution_id, None)
+
+    async def _patiently(self, write: Callable[[], Awaitable[T]]) -> T:
+        """What `write` gives, when it can be done. Raises StoreError, if this log is not patient at once."""
+        while True:
+            try:
+                written = await write()
+            except StoreError as error:
+                if self._decide_again is None or self._giving_up.is_set() or isinstance(error, _FOR_GOOD):
+                    raise
+                if self.failure is None:
+                    log_event(LogEvent.STORE_FAILING, error=error)
+                self.failure = error
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._giving_up.wait(), RETRY_SECONDS)
+            else:
+                if self.failure is not None:
+                    log_event(LogEvent.STORE_RECOVERED)
+                self.failure = None
+                return written
+
+    async def _put_documents(self) -> None:
+        while self._documents:
+            playbook_hash = next(iter(self._documents))
+            await self._store.put_playbook(playbook_hash, self._documents[playbook_hash].encode())
+            self._stored_documents.add(playbook_hash)
+            del self._documents[playbook_hash]
 
     async def _put(self) -> None:
         """What the events name is durable before they are."""
@@ -128,17 +200,48 @@ class CommitLog:
             for blob in live.take_blobs():
                 self._storing[blob.key] = blob
         if self._storing:
-            await self._put()
-        verdicts = await self._store.commit(appends)
-        for live, events, verdict in zip(lives.values(), written, verdicts, strict=True):
+            await self._patiently(self._put)
+        began = self._monotonic()
+        verdicts = await self._patiently(_Commit(self._store, appends).write)
+        self._on_commit(sum(map(len, written)), self._monotonic() - began)
+        for live, append, events, verdict in zip(lives.values(), appends, written, verdicts, strict=True):
             match verdict:
                 case Committed(version=version):
                     live.mark_durable(version)
-                    self._on_durable(live, events)
+                    self._on_durable(live, events, append.effects)
                 case Conflict(version=version):
-                    message = f"{live.execution_id} was written to by somebody else (event {version})"
-                    raise WrittenElsewhere(message, "run it from one process at a time")
+                    if self._decide_again is None:
+                        message = f"{live.execution_id} was written to by somebody else (event {version})"
+                        raise WrittenElsewhere(message, "run it from one process at a time")
+                    self._dirty.pop(live.execution_id, None)
+                    await self._decide_again(live)
                 case KeyTaken(execution_id=other):
                     self.taken_keys[live.execution_id] = other
                 case _:
                     assert_never(verdict)
+
+
+class _Commit:
+    """Appends that are written until the store answers: an answer may be lost though it has written them."""
+
+    def __init__(self, store: Store, appends: Sequence[Append]) -> None:
+        self._store = store
+        self._appends = appends
+        self._tried = False
+
+    async def write(self) -> list[Verdict]:
+        tried, self._tried = self._tried, True
+        verdicts = await self._store.commit(self._appends)
+        if not tried:
+            return verdicts
+        pairs = zip(self._appends, verdicts, strict=True)
+        return [await self._true_verdict(append, verdict) for append, verdict in pairs]
+
+    async def _true_verdict(self, append: Append, verdict: Verdict) -> Verdict:
+        """What is there may be what was written the time before, whose answer was lost."""
+        if isinstance(verdict, Committed):
+            return verdict
+        stored = await self._store.read(
+            append.execution_id, after=append.expected_version, limit=len(append.rows)
+        )
+        return Committed(stored[-1].seq) if stored == list(append.rows) else verdict

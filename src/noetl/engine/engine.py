@@ -8,16 +8,20 @@ from typing import Any, NamedTuple, TypeAlias
 
 from noetl.dsl.document.kinds import Kinds
 from noetl.engine.catalog.playbook_record import PlaybookSource
-from noetl.engine.catalog.playbooks import Playbooks, refused_document
+from noetl.engine.catalog.playbooks import PlaybookDocument, Playbooks, refused_document
 from noetl.engine.catalog.preflight import Preflight
 from noetl.engine.children import Children
 from noetl.engine.execution import ExecutionOrigin, LiveExecution, TaskLogWriter
+from noetl.engine.execution_loader import STATE_MEMORY
 from noetl.engine.history.fork import fork_command, read_rows_until, write_fork
 from noetl.engine.inbox import RemoteCommand
+from noetl.engine.inbox_reader import InboxReader
+from noetl.engine.listener import EngineListener
 from noetl.engine.registry import EndWaiters
-from noetl.engine.retry import reopen_execution
+from noetl.engine.retry import redrive_execution, reopen_execution
 from noetl.engine.scheduler import SLOTS, Scheduler, Worker
 from noetl.engine.service import CredentialCheck, Service, Watch
+from noetl.engine.start_key import holder_of_start_key
 from noetl.engine.timers import Timers
 from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Request
@@ -25,10 +29,11 @@ from noetl.kernel.references.resolve import resolve_references
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.results import ResultStore
-from noetl.ports.store import ExecutionUnknown, Store, StoreClosed
+from noetl.ports.store import ExecutionUnknown, Store, StoreClosed, StoreError
 from noetl.stores.ownership import Owners
 from noetl.stores.results.named_results import store_names
 from noetl.stores.results.result_reader import read_result
+from noetl.system import SYSTEM, System
 
 LARGEST_TABLE = 64 << 20
 """Bytes of a table that is given as rows to whoever asks for a result."""
@@ -66,11 +71,12 @@ class Engine:
         watch: Watch | None = None,
         logs: TaskLogWriter | None = None,
         results: ResultStore | None = None,
-        check_credentials: CredentialCheck,
-        keeps_leases: bool = False,
+        check_credentials: CredentialCheck | None = None,
+        serves: bool = False,
+        memory: int = STATE_MEMORY,
+        system: System = SYSTEM,
     ) -> None:
         self.playbooks = playbooks
-        self._check_credentials = check_credentials
         self._service = service = Service(
             store,
             playbooks,
@@ -79,17 +85,26 @@ class Engine:
             logs=logs,
             results=results,
             check_credentials=check_credentials,
-            keeps_leases=keeps_leases,
+            serves=serves,
+            memory=memory,
+            system=system,
         )
         wake = asyncio.Event()
         worker = make_worker(service.timers, wake, self._on_broken)
-        self._scheduler = Scheduler(service.commit_log, worker, wake, slots=slots)
+        self._scheduler = Scheduler(service.commit_log, worker, wake, system.monotonic, slots=slots)
         self._ends = EndWaiters(service.registry)
         # In this order: a run is looked at again before its children are cancelled, and an end is told last.
-        for listener in (self._scheduler, Children(service), self._ends):
+        self._children = Children(service)
+        for listener in (self._scheduler, self._children, self._ends):
             service.subscribe(listener)
+        self._inbox = InboxReader(service)
+        service.on_resumed = lambda execution_id: self._inbox.read([execution_id])
         self._preflight = Preflight(playbooks, kinds, store_names(service.results))
         self._tasks: list[asyncio.Task[None]] = []
+
+    def subscribe(self, listener: EngineListener) -> None:
+        """It hears of everything from here on, after those that came before it."""
+        self._service.subscribe(listener)
 
     def open(self) -> None:
         """Begins to work. Within the event loop that everything else is called in."""
@@ -144,18 +159,20 @@ class Engine:
         labels: Mapping[str, str] | None = None,
         idempotency_key: str = "",
         timeout: float | None = None,
+        priority: int = 0,
         by: str = "",
     ) -> "BegunExecution":
         """A new execution, or the one that was started with the same key, which is left alone.
 
         It need not be durable yet: `when_recorded` waits for that. Raises PlaybookInvalid, CannotRun,
         StoreError; KeyConflict if the key is that of another playbook, or was used with another document,
-        workload, ctx or labels.
+        workload, ctx, labels or priority.
         """
         document = self.playbooks.read(source)
         self._preflight.check(document)
         # Without a file, relative paths start in the working directory, also when it is resumed elsewhere.
         file = source.file or os.path.join(os.getcwd(), source.name)
+        check = self._service.check_credentials
         request = Request(
             version=document.playbook.metadata.version or "",
             workload=dict(workload or {}),
@@ -164,12 +181,13 @@ class Engine:
             idempotency_key=idempotency_key,
             requested_by=by,
             timeout=timeout,
+            priority=priority,
             file=file,
-            error=await self._check_credentials(document.playbook, os.path.dirname(file)),
+            error=await check(document.playbook, os.path.dirname(file)) if check is not None else None,
         )
         live = self._service.begin(document, request, ExecutionOrigin(file=file), key=idempotency_key)
         self._ends.expect(live.execution_id)
-        if idempotency_key and (holder := await self._service.holder_of_start_key(live, request)):
+        if idempotency_key and (holder := await holder_of_start_key(self._service, live, request)):
             self._ends.forget(live.execution_id)
             return BegunExecution(holder, new=False)
         return BegunExecution(live.execution_id, new=True)
@@ -182,6 +200,7 @@ class Engine:
         workload: Mapping[str, Any] | None = None,
         ctx: Mapping[str, Any] | None = None,
         labels: Mapping[str, str] | None = None,
+        priority: int = 0,
         by: str = "",
     ) -> str:
         """Records a request that cannot begin, and why; the id that it has then. Raises StoreError."""
@@ -190,6 +209,7 @@ class Engine:
             ctx=dict(ctx or {}),
             labels=dict(labels or {}),
             requested_by=by,
+            priority=priority,
             error=error,
         )
         live = self._service.begin(refused_document(self.playbooks, path), request, ExecutionOrigin())
@@ -201,6 +221,15 @@ class Engine:
         live = self._service.registry.get(execution_id)
         if live is not None and live.durable < live.state.version and not await self._durable(live):
             raise StoreClosed("the engine was stopped before it was written")
+
+    @property
+    def write_failure(self) -> StoreError | None:
+        """Why nothing can be written at the moment: what is decided waits, and is written when it can be."""
+        return self._service.commit_log.failure
+
+    async def take_up(self, execution_id: str) -> bool:
+        """Whether it runs here; if it does, `submit` may be called before anything else is awaited."""
+        return await self._service.load(execution_id) is not None
 
     def is_running(self, execution_id: str) -> bool:
         """Whether it runs here."""
@@ -221,24 +250,65 @@ class Engine:
 
     async def resume(self, execution_id: str) -> str:
         """Goes on with an execution that nobody runs. Raises ExecutionUnknown, AlreadyRunning, StoreError."""
-        if execution_id in self._service.registry:
+        if await self._service.load(execution_id) is not None:
             self._ends.expect(execution_id)
             return execution_id
         return await self._resume(await self._service.open(execution_id))
 
     async def retry(self, execution_id: str, *, source: PlaybookSource | None = None, by: str = "") -> str:
-        """Goes on with a failed execution at what failed, with a repaired document if there is one.
+        """Goes on with an execution at what failed, with a repaired document if there is one.
 
         Raises Refused, PlaybookInvalid, CannotRun, and as `resume`.
         """
-        if execution_id in self._service.registry:
-            raise Refused("only a failed execution can be retried, this one is running")
-        repaired = self.playbooks.read(source) if source is not None else None
-        if repaired is not None:
-            self._preflight.check(repaired)
-        return await self._resume(
+        repaired = self._read_repaired(source)
+        return await self._go_on(
             await reopen_execution(self._service, execution_id, by=by, repaired=repaired)
         )
+
+    async def redrive(
+        self, execution_id: str, *, step: str = "", source: PlaybookSource | None = None, by: str = ""
+    ) -> str:
+        """Runs the failed iterations of ended loops again, with a repaired document if there is one.
+
+        Raises Refused, PlaybookInvalid, CannotRun, and as `resume`.
+        """
+        repaired = self._read_repaired(source)
+        return await self._go_on(
+            await redrive_execution(self._service, execution_id, step=step, by=by, repaired=repaired)
+        )
+
+    async def _go_on(self, live: LiveExecution) -> str:
+        """With one that was reopened; nothing is to be done for one that was running."""
+        if self._service.registry.get(live.execution_id) is not live:
+            return await self._resume(live)
+        self._ends.expect(live.execution_id)
+        return live.execution_id
+
+    def _read_repaired(self, source: PlaybookSource | None) -> PlaybookDocument | None:
+        if source is None:
+            return None
+        repaired = self.playbooks.read(source)
+        self._preflight.check(repaired)
+        return repaired
+
+    async def reopen(self, execution_id: str, command: RemoteCommand) -> None:
+        """Asks something of an execution that failed, and goes on with it; it is recorded then.
+
+        Raises Refused, and as `resume`.
+        """
+        service = self._service
+        live = await service.open(execution_id)
+        service.registry.add(live)
+        try:
+            live.submit(command)
+        except BaseException:
+            service.registry.remove(live)
+            live.release()
+            raise
+        self._ends.expect(execution_id)
+        if not live.state.over:  # else it is let go of when that is written
+            await service.resume(live)
+        await self.when_recorded(execution_id)
 
     async def fork(
         self,
@@ -292,8 +362,11 @@ class Engine:
     async def submit(self, execution_id: str, command: RemoteCommand) -> None:
         """Asks something of an execution that runs here; it is recorded then. Raises Refused, StoreError."""
         live = self._live(execution_id)
-        if live.submit(command):
+        refusals: list[Refused] = []
+        if live.submit(command, refusals):
             await self._durable(live)
+        if refusals:
+            raise refusals[0]
 
     async def flush(self) -> None:
         """Returns when everything decided so far is durable. Raises StoreError."""
@@ -335,8 +408,10 @@ class Engine:
         """Does what other processes ask, as soon as they have written it."""
         registry = self._service.registry
         async for _ in self._service.store.changes():
-            if registry:
-                await self._service.read_inbox([live.execution_id for live in registry])
+            if self._service.serves:
+                await self._inbox.read(None)
+            elif registry:
+                await self._inbox.read([live.execution_id for live in registry])
 
 
 # `asyncio.wait` with FIRST_COMPLETED, without the sets that it makes of what is done: every short execution

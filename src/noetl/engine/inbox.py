@@ -4,9 +4,21 @@ from typing import TypeAlias
 
 import msgspec
 
-from noetl.kernel.net.commands import Cancel, CompleteStep, PatchCtx, Pause, Resume, Signal, SkipStep
+from noetl.kernel.net.commands import (
+    Cancel,
+    CompleteStep,
+    PatchCtx,
+    Pause,
+    Redrive,
+    Resume,
+    Retry,
+    Signal,
+    SkipStep,
+)
 
-RemoteCommand: TypeAlias = Cancel | Pause | Resume | Signal | PatchCtx | CompleteStep | SkipStep
+RemoteCommand: TypeAlias = (
+    Cancel | Pause | Resume | Signal | PatchCtx | CompleteStep | SkipStep | Redrive | Retry
+)
 """What others may ask of a running execution."""
 
 _KINDS: dict[str, type[RemoteCommand]] = {
@@ -17,6 +29,8 @@ _KINDS: dict[str, type[RemoteCommand]] = {
     "ctx": PatchCtx,
     "complete": CompleteStep,
     "skip": SkipStep,
+    "redrive": Redrive,
+    "retry": Retry,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 

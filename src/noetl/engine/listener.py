@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 from noetl.engine.execution import LiveExecution
 from noetl.events.bodies import EventBody
+from noetl.model.run_rows import ReadyRun
 
 EventHandler: TypeAlias = Callable[[LiveExecution, Any, int], None]
 """Gets the body of an event, of the type that it was registered for, and the event's number."""
@@ -29,6 +30,21 @@ class EngineListener:
 
     async def resumed(self, live: LiveExecution) -> None:
         """An execution was opened from the store and goes on here."""
+
+    def committed(self, events: int, seconds: float) -> None:
+        """So many events became durable in one commit, which took so long."""
+
+    def offered(self, execution_id: str, run: str, ready: ReadyRun) -> None:
+        """A run that was ready when the last server ended; its execution is not in memory."""
+
+    def loaded(self, live: LiveExecution) -> None:
+        """It is in memory again, as it was left."""
+
+    def evicted(self, live: LiveExecution) -> None:
+        """Its state is about to leave memory; it is the same object when it comes back."""
+
+    def reloaded(self, live: LiveExecution) -> None:
+        """Somebody else wrote to it: what was decided here and is not durable did not happen."""
 
     def over(self, live: LiveExecution) -> None:
         """The execution has ended, and that is durable."""

@@ -1,8 +1,9 @@
 """The executions that a process has in memory, and who waits for their ends."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
+from itertools import islice
 
 from noetl.engine.execution import LiveExecution
 from noetl.engine.listener import EngineListener
@@ -10,10 +11,13 @@ from noetl.kernel.state.execution_state import ExecutionState
 
 
 class ExecutionRegistry:
-    """Live executions by id, and which of them belong together."""
+    """Live executions by id, those that nothing happened to for longest first, and which belong together."""
 
     def __init__(self) -> None:
-        self._by_id: dict[str, LiveExecution] = {}
+        self._by_id: OrderedDict[str, LiveExecution] = OrderedDict()
+        self._weights: dict[str, int] = {}
+        self.weight = 0
+        """Bytes that their states take, roughly."""
         self._families: Counter[str] = Counter()
         self._children: dict[str, dict[str, LiveExecution]] = {}
 
@@ -22,6 +26,7 @@ class ExecutionRegistry:
         if live.execution_id in self._by_id:
             return
         self._by_id[live.execution_id] = live
+        self._weigh(live.execution_id, live.weight)
         self._families[live.root] += 1
         if (parent := live.origin.parent) is not None:
             self._children.setdefault(parent.execution_id, {})[live.execution_id] = live
@@ -30,6 +35,7 @@ class ExecutionRegistry:
         """A second time changes nothing."""
         if self._by_id.pop(live.execution_id, None) is None:
             return
+        self._weigh(live.execution_id, 0)
         self._families[live.root] -= 1
         if not self._families[live.root]:
             del self._families[live.root]
@@ -41,6 +47,21 @@ class ExecutionRegistry:
 
     def get(self, execution_id: str) -> LiveExecution | None:
         return self._by_id.get(execution_id)
+
+    def touch(self, live: LiveExecution) -> None:
+        """Something happened to it; nothing where it is not in memory."""
+        if live.execution_id in self._by_id:
+            self._by_id.move_to_end(live.execution_id)
+            self._weigh(live.execution_id, live.weight)
+
+    def _weigh(self, execution_id: str, weight: int) -> None:
+        self.weight += weight - self._weights.pop(execution_id, 0)
+        if weight:
+            self._weights[execution_id] = weight
+
+    def oldest(self, count: int) -> list[LiveExecution]:
+        """So many at most to which nothing has happened for longest."""
+        return list(islice(self._by_id.values(), count))
 
     def has_family(self, root: str) -> bool:
         """Whether anything lives that came from this execution, itself included."""

@@ -1,18 +1,26 @@
 """What other processes ask of an execution: through the inbox of its owner, or at once if it has none."""
 
 import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Literal
 
+from noetl.engine.catalog.catalog_playbooks import registered_source
 from noetl.engine.catalog.playbooks import PlaybookDocument, Playbooks
 from noetl.engine.children import Children
+from noetl.engine.execution import LiveExecution
+from noetl.engine.history.lookup import decode_rows, require_execution
+from noetl.engine.history.read import read_state
 from noetl.engine.inbox import RemoteCommand, encode_command
-from noetl.engine.retry import reopen_execution
+from noetl.engine.retry import redrive_execution, reopen_execution, with_children
 from noetl.engine.service import AlreadyRunning, Service
 from noetl.events.event import Event
 from noetl.kernel.errors import Refused
-from noetl.kernel.net.commands import Cancel, Pause, Resume
+from noetl.kernel.net.commands import Cancel, Pause, Redrive, Resume, Retry
+from noetl.kernel.net.operations import decide_redrive, decide_retry
 from noetl.ports.results import ResultStore
-from noetl.ports.store import ExecutionUnknown, Store
+from noetl.ports.store import ExecutionRecord, Store
 from noetl.stores.ownership import Owners
 
 PATIENCE = 5.0
@@ -35,19 +43,19 @@ class RemoteControl:
         """
         record = await self._store.execution(execution_id)
         if record is not None:
-            owned = self._owners.owner(execution_id) is not None
+            owned = await self._owner(execution_id) is not None
             refuse_if_so_already(command, record.status, owned=owned)
-        while self._owners.owner(execution_id) is None:
+        while await self._owner(execution_id) is None:
             try:
                 await self.apply_here(execution_id, command)
             except AlreadyRunning:
                 continue  # somebody took it up in between
             return "done"
-        record = await self._store.execution(execution_id)
-        if record is None:
-            raise ExecutionUnknown(f"there is no execution {execution_id}")
+        record = await require_execution(self._store, execution_id)
         if record.ended_at:
             raise Refused(f"the execution is {record.status}")
+        if isinstance(command, Retry | Redrive):
+            await self._require_reopenable(record, command)
         message = await self._store.send(execution_id, encode_command(command))
         try:
             async with asyncio.timeout(PATIENCE):
@@ -55,10 +63,35 @@ class RemoteControl:
                     if message.id not in {pending.id for pending in await self._store.inbox([execution_id])}:
                         return "done"
         except TimeoutError:
-            if self._owners.owner(execution_id) is None:
+            if await self._owner(execution_id) is None:
                 await self._store.take([message])
                 return await self.send(execution_id, command)
         return "sent"
+
+    async def reopen_elsewhere(
+        self, execution_id: str, command: Retry | Redrive
+    ) -> tuple[Literal["done", "sent"], list[Event]]:
+        """Has its owner open a running execution again at what failed; what that led to, if it is done.
+
+        Raises as `send`.
+        """
+        before = await require_execution(self._store, execution_id)
+        answer = await self.send(execution_id, command)
+        rows = await self._store.read(execution_id, after=before.version)
+        return answer, list(decode_rows(execution_id, rows))
+
+    async def _require_reopenable(self, record: ExecutionRecord, command: Retry | Redrive) -> None:
+        """Raises Refused where its owner would: whoever asks hears it, and not the owner alone."""
+        document = await self._playbooks.read_stored(self._store, record.playbook)
+        state = await read_state(self._store, document.plan, record.execution_id)
+        if isinstance(command, Retry):
+            decide_retry(state, command, state.last_ts)
+        else:
+            decide_redrive(state, command, state.last_ts)
+
+    async def _owner(self, execution_id: str) -> int | None:
+        record = await self._store.execution(execution_id)
+        return self._owners.owner(execution_id, served=record is not None and record.lives_on_server)
 
     async def apply_here(self, execution_id: str, command: RemoteCommand) -> list[Event]:
         """Decides it here, where nobody owns the execution; nothing runs. What it led to.
@@ -72,6 +105,8 @@ class RemoteControl:
             service.void_leases(live)
             if isinstance(command, Cancel):
                 await children.resumed(live)
+            if isinstance(command, Retry | Redrive):
+                command = await with_children(service, live.state, command)
             events = live.submit(command)
             await service.commit_log.flush()
             return events
@@ -85,8 +120,29 @@ class RemoteControl:
 
         What it led to. Raises as `apply_here`.
         """
+        return await self._record_here(partial(reopen_execution, by=by, repaired=repaired), execution_id)
+
+    async def redrive_here(
+        self, execution_id: str, *, step: str, by: str, repaired: PlaybookDocument | None
+    ) -> list[Event]:
+        """Has failed iterations run again, once somebody runs the execution. What it led to.
+
+        Raises as `apply_here`.
+        """
+        return await self._record_here(
+            partial(redrive_execution, step=step, by=by, repaired=repaired), execution_id
+        )
+
+    async def read_version(self, execution_id: str, version: int) -> PlaybookDocument:
+        """Another version of its playbook, as it is registered. Raises PlaybookMissing, PlaybookInvalid."""
+        record = await require_execution(self._store, execution_id)
+        return self._playbooks.read(await registered_source(self._store, record.path, version, os.getcwd()))
+
+    async def _record_here(
+        self, work: Callable[[Service, str], Awaitable[LiveExecution]], execution_id: str
+    ) -> list[Event]:
         service, _ = self._service()
-        live = await reopen_execution(service, execution_id, by=by, repaired=repaired)
+        live = await work(service, execution_id)
         service.registry.add(live)
         try:
             events = list(live.pending)

@@ -1,9 +1,8 @@
 """Which run is worked on next, and when what was decided is written: fairness, slots and pacing."""
 
 import asyncio
-import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from noetl.engine.commit_log import CommitLog
@@ -11,8 +10,8 @@ from noetl.engine.execution import WORKER, LiveExecution
 from noetl.engine.listener import EngineListener, EventHandler
 from noetl.events import bodies as of
 from noetl.events.bodies import EventBody
-from noetl.kernel.net.commands import Claim
-from noetl.kernel.state.run_state import RunState
+from noetl.kernel.net.commands import claim_of
+from noetl.kernel.state.run_state import RunState, Shard, claimable_part
 from noetl.ports.ledger import Ledger
 
 SLOTS = 32
@@ -42,8 +41,8 @@ class Worker(Protocol):
         """Attempts that have begun and not ended."""
         ...
 
-    def take(self, ledger: Ledger, run: RunState) -> None:
-        """Owns a run that was just claimed."""
+    def take(self, ledger: Ledger, run: RunState, shard: Shard | None = None) -> None:
+        """Owns a run or shard that was just claimed."""
         ...
 
     def recheck(self, execution_id: str, run: str) -> None:
@@ -55,7 +54,7 @@ class Worker(Protocol):
         ...
 
     def drive(self, until: float) -> None:
-        """Works until that moment (`time.monotonic`), or nothing is to be done before something happens."""
+        """Works until that moment (`System.monotonic`), or nothing is to be done before something happens."""
         ...
 
     def hold(self) -> None:
@@ -82,11 +81,18 @@ class Scheduler(EngineListener):
     """
 
     def __init__(
-        self, commit_log: CommitLog, worker: Worker, wake: asyncio.Event, *, slots: int = SLOTS
+        self,
+        commit_log: CommitLog,
+        worker: Worker,
+        wake: asyncio.Event,
+        monotonic: Callable[[], float],
+        *,
+        slots: int = SLOTS,
     ) -> None:
         self._commit_log = commit_log
         self._worker = worker
         self._wake = wake
+        self._monotonic = monotonic
         self._slots = slots
         self._ready: OrderedDict[str, LiveExecution] = OrderedDict()
         self._interrupted = False
@@ -108,6 +114,8 @@ class Scheduler(EngineListener):
         self._wake.set()
 
     def ready(self, live: LiveExecution) -> None:
+        if not self._slots:
+            return  # a server gives its runs to workers elsewhere
         if live.start_key and not live.durable:
             # Another execution may have its key: nothing begins before that is known.
             live.when_durable(lambda: self.ready(live))
@@ -176,10 +184,10 @@ class Scheduler(EngineListener):
 
         A run is claimed when its turn comes: so what is pure is claimed, done and recorded in one append.
         """
-        until = time.monotonic() + TURN
+        until = self._monotonic() + TURN
         while self._claim() or self._worker.busy:
             self._worker.drive(until)
-            if time.monotonic() > until:
+            if self._monotonic() > until:
                 return
 
     def _claim(self) -> bool:
@@ -189,9 +197,9 @@ class Scheduler(EngineListener):
             state = live.state
             if not state.ready or state.paused or state.stopping or state.over:
                 continue
-            run = state.ready.first
-            live.submit(Claim(run, WORKER))
-            self._worker.take(live, state.runs[run])
+            part = claimable_part(state.runs[state.ready.first])
+            live.submit(claim_of(part, WORKER))
+            self._worker.take(live, *part)
             if state.ready:
                 self._ready[execution_id] = live  # at the end of the line: the others come first
             return True

@@ -2,41 +2,42 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from functools import partial
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
-import uuid_utils
 from msgspec.structs import replace
 
 from noetl.dsl.document.playbook import Playbook
 from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.engine.catalog.playbooks import PlaybookDocument, Playbooks
 from noetl.engine.commit_log import CommitLog
+from noetl.engine.effects import rows_as_effects
 from noetl.engine.execution import ExecutionOrigin, ExecutionResources, LiveExecution, TaskLogWriter
+from noetl.engine.execution_loader import STATE_MEMORY, ExecutionLoader
+from noetl.engine.execution_timers import ExecutionTimers
 from noetl.engine.history.lookup import decode_rows, request_event_of
 from noetl.engine.history.read import read_state
-from noetl.engine.history.repair import fold_with_repair
-from noetl.engine.inbox import decode_command
+from noetl.engine.history.repair import ReopenedRuns, fold_with_repair, retried_runs
 from noetl.engine.listener import EngineListener, EventHandler
 from noetl.engine.registry import ExecutionRegistry
 from noetl.engine.timers import Timers
 from noetl.events import bodies as of
 from noetl.events.bodies import EventBody
 from noetl.events.event import Event
-from noetl.events.identifiers import run_id
-from noetl.kernel.errors import Refused
-from noetl.kernel.net.commands import LeaseLost, Request, Resume, TimerFired
-from noetl.kernel.references.resolve import resolve_references
+from noetl.kernel.derived_rows import all_rows
+from noetl.kernel.net.commands import LeaseLost, Request, Resume
 from noetl.kernel.state.execution_state import STATE_FORMAT, ExecutionState, new_state
 from noetl.kernel.state.replay import dump_state
-from noetl.model.errors import NoetlError, ResultError
+from noetl.model.errors import NoetlError
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.results import ResultStore
 from noetl.ports.store import (
+    Effects,
     ExecutionRecord,
     ExecutionUnknown,
+    ReadyRow,
     Snapshot,
     Store,
     StoreError,
@@ -44,7 +45,7 @@ from noetl.ports.store import (
 )
 from noetl.stores.ownership import Owners, Ownership
 from noetl.stores.results.memory_backend import MemoryResults
-from noetl.stores.results.result_reader import read_result
+from noetl.system import SYSTEM, System
 
 SNAPSHOT_EVERY = 10_000
 """Events after which a state is kept, so that opening the execution again folds no more than that."""
@@ -58,16 +59,11 @@ class AlreadyRunning(NoetlError):
         super().__init__(f"{execution_id} is running in {where}")
 
 
-class KeyConflict(Refused):
-    """The idempotency key is that of another request; `holder` is the execution that it started."""
-
-    def __init__(self, message: str, holder: str) -> None:
-        super().__init__(message)
-        self.holder = holder
-
-
 CredentialCheck: TypeAlias = Callable[[Playbook, str], Awaitable[ErrorInfo | None]]
-"""Why a playbook, read in this folder, cannot begin: a credential that it uses cannot be had."""
+"""Why a playbook, read in this folder, cannot begin: a credential that it uses cannot be had.
+
+A server has none: it asks its workers before it gives them the first run.
+"""
 Watch: TypeAlias = Callable[[str, Sequence[Event], ExecutionState], None]
 """Gets the events of an execution when they are durable, with its state, which may be ahead of them."""
 
@@ -75,8 +71,10 @@ Watch: TypeAlias = Callable[[str, Sequence[Event], ExecutionState], None]
 class Service:
     """Opens executions, and tells its listeners of everything that happens to them.
 
-    With `keeps_leases` whoever claimed runs may outlive this process: what is resumed is taken up as it was
-    left, and a pause stays. Else the last owner is gone, and to resume is to go on.
+    One that `serves` has all executions of its store that nobody else runs, and keeps their rows there: an
+    execution need not be in memory before something happens to it. Whoever claimed runs may outlive it, so
+    what is resumed is taken up as it was left, and a pause stays. Else the last owner is gone, and to resume
+    is to go on.
     """
 
     def __init__(
@@ -89,22 +87,33 @@ class Service:
         logs: TaskLogWriter | None = None,
         results: ResultStore | None = None,
         check_credentials: CredentialCheck | None = None,
-        keeps_leases: bool = False,
+        serves: bool = False,
+        memory: int = STATE_MEMORY,
+        system: System = SYSTEM,
     ) -> None:
         self.check_credentials = check_credentials
-        self._keeps_leases = keeps_leases
+        self.serves = serves
         self.results = results or MemoryResults()
         self.store = store
         self.playbooks = playbooks
         self.registry = ExecutionRegistry()
-        self.timers = Timers()
-        self.commit_log = CommitLog(store, self.results, self._on_durable)
+        self.timers = Timers(system.now)
+        self._new_execution_id = system.new_execution_id
+        self.commit_log = CommitLog(
+            store,
+            self.results,
+            self._on_durable,
+            self._on_commit,
+            system.monotonic,
+            decide_again=self._decide_again if serves else None,
+        )
         self._resources = ExecutionResources(
             self.results,
             self.commit_log.read_blob,
             self._read_playbook,
             self._on_decided,
             self.commit_log.hurry,
+            system.now,
             logs,
         )
         self._owners = owners
@@ -114,10 +123,18 @@ class Service:
         self._listeners: list[EngineListener] = []
         self._on_pending: list[Callable[[LiveExecution], None]] = []
         self._on_ready: list[Callable[[LiveExecution], None]] = []
+        self._on_committed: list[Callable[[int, float], None]] = []
         self._handlers: dict[type[EventBody], tuple[EventHandler, ...]] = {}
-        self._add_handlers(self._own_handlers())
+        # Whoever asked for an execution waits for its end.
+        self._add_handlers({of.PlaybookProcessed: lambda *_: self.commit_log.hurry()})
         self._side_work: set[asyncio.Task[None]] = set()
-        self._answered: set[int] = set()
+        self.loader = self._make_loader(memory) if serves else None
+        if not serves:  # a server has its times in the store
+            self.subscribe(ExecutionTimers(self.registry, self.timers))
+        self.on_rows: Callable[[Effects], None] = lambda _: None
+        """Hears of timers and messages that are durable, where this one serves."""
+        self.on_resumed: Callable[[str], Awaitable[None]] = _leave_alone
+        """Is awaited for an execution that goes on here, after all listeners have heard of it."""
 
     def subscribe(self, listener: EngineListener) -> None:
         """It hears of everything from here on, after those that came before it."""
@@ -127,6 +144,8 @@ class Service:
             self._on_pending.append(listener.pending)
         if type(listener).ready is not EngineListener.ready:
             self._on_ready.append(listener.ready)
+        if type(listener).committed is not EngineListener.committed:
+            self._on_committed.append(listener.committed)
         self._add_handlers(listener.handlers())
 
     def begin(
@@ -138,53 +157,29 @@ class Service:
         key: str = "",
     ) -> LiveExecution:
         """A new execution, its first events decided."""
-        execution_id = execution_id or str(uuid_utils.uuid7())
-        ownership = self._claim_ownership(execution_id)
+        execution_id = execution_id or self._new_execution_id()
+        ownership = None if self.serves else self._claim_ownership(execution_id)
         self.commit_log.add_document(document)
-        live = LiveExecution(new_state(document.plan, execution_id), origin, self._resources, ownership)
+        live = LiveExecution(execution_id, self._resources, ownership)
+        live.load(new_state(document.plan, execution_id), origin)
         live.start_key = key
+        if self.loader is not None:
+            live.rows = {}
+            self.loader.add(live)
         self.registry.add(live)
         live.submit(request)
         return live
 
-    async def holder_of_start_key(self, live: LiveExecution, request: Request) -> str:
-        """The execution that was begun with its key before, if there is one: then this one is dropped.
-
-        Raises KeyConflict if that is one of another playbook, or was asked for with other values.
-        """
-        await self.commit_log.flush()
-        holder = self.commit_log.taken_keys.pop(live.execution_id, "")
-        if holder:
-            self._drop(live)
-            begun = f"the idempotency key `{live.start_key}` is that of {holder}, which"
-            earlier = request_event_of(decode_rows(holder, await self.store.read(holder, limit=1)))
-            playbook = live.state.plan.playbook
-            if earlier.path != playbook.metadata.path:
-                raise KeyConflict(f"{begun} runs `{earlier.path}`", holder)
-            differences = [] if earlier.hash == playbook.hash else ["document"]
-            differences += [
-                name
-                for name in ("workload", "ctx", "labels")
-                if not await self._is_same_value(getattr(earlier, name), getattr(request, name))
-            ]
-            if differences:
-                raise KeyConflict(f"{begun} was started with another {', '.join(differences)}", holder)
-        return holder
-
-    async def _is_same_value(self, stored: object, value: object) -> bool:
-        try:
-            stored = await resolve_references(stored, partial(read_result, self.results))
-        except ResultError:  # it is no longer kept: nobody can say that it was another
-            return True
-        # As bytes: to Python, 1 and True are equal.
-        return msgspec.json.encode(stored, order="deterministic") == msgspec.json.encode(
-            value, order="deterministic"
-        )
-
-    async def open(self, execution_id: str, repaired: PlaybookDocument | None = None) -> LiveExecution:
+    async def open(
+        self,
+        execution_id: str,
+        repaired: PlaybookDocument | None = None,
+        reopened: ReopenedRuns = retried_runs,
+    ) -> LiveExecution:
         """An execution from the store, owned from here on. Nothing happens to it before `resume`.
 
-        With a repaired document it is as if it had run that from the beginning.
+        With a repaired document it is as if it had run that from the beginning; `reopened` are the runs that
+        go on with it.
 
         Raises ExecutionUnknown, AlreadyRunning, StoreError; CannotRepair if the document does not fit.
         """
@@ -193,20 +188,78 @@ class Service:
         record = await self.store.execution(execution_id)
         if record is None:
             raise ExecutionUnknown(f"there is no execution {execution_id}")
-        ownership = self._claim_ownership(execution_id)
+        ownership = self._claim_stored(record)
         try:
-            origin = await self._origin_of(record)
-            document = await self.playbooks.read_stored(self.store, record.playbook)
-            state = await read_state(self.store, document.plan, execution_id)
-            if repaired is not None:
-                state = await fold_with_repair(self.store, state, repaired)
-                origin = replace(origin, file=repaired.source.file or origin.file)
-                self.commit_log.add_document(repaired)
+            live = LiveExecution(execution_id, self._resources, ownership)
+            await self._fold(live, record, repaired, reopened)
         except BaseException:
             if ownership is not None:
                 ownership.release()
             raise
-        return LiveExecution(state, origin, self._resources, ownership)
+        return live
+
+    async def _fold(
+        self,
+        live: LiveExecution,
+        record: ExecutionRecord,
+        repaired: PlaybookDocument | None = None,
+        reopened: ReopenedRuns = retried_runs,
+    ) -> None:
+        """Brings a stored execution into memory; its rows are then there if it is served, else they are not.
+
+        Raises StoreError; CannotRepair.
+        """
+        origin = await self._origin_of(record)
+        document = await self.playbooks.read_stored(self.store, record.playbook)
+        state = await read_state(self.store, document.plan, record.execution_id)
+        if repaired is not None:
+            state = await fold_with_repair(self.store, state, repaired, reopened)
+            origin = replace(origin, file=repaired.source.file or origin.file)
+            self.commit_log.add_document(repaired)
+        if self.serves:
+            if not record.served:
+                rows = rows_as_effects(state)
+                await self.store.put_rows(record.execution_id, state.version, rows)
+                self.on_rows(rows)
+            live.load(state, origin, len(msgspec.json.encode(dump_state(state))))
+            live.rows = all_rows(state)
+        else:
+            if record.served:
+                await self.store.put_rows(record.execution_id, state.version, Effects(served=False))
+            live.load(state, origin)
+
+    async def load(self, execution_id: str) -> LiveExecution | None:
+        """A living execution, in memory; None if there is none here. Where this one serves, it is folded.
+
+        It stays in memory until the loop turns, or as long as it is pinned. Raises StoreError.
+        """
+        live = self.registry.get(execution_id)
+        return live if live is not None or self.loader is None else await self.loader.load(execution_id)
+
+    def pinned(self, execution_id: str) -> AbstractContextManager[None]:
+        """What is in memory of it stays there meanwhile."""
+        return self.loader.pinned([execution_id]) if self.loader is not None else nullcontext()
+
+    def _make_loader(self, memory: int) -> ExecutionLoader:
+        return ExecutionLoader(
+            self.registry,
+            self._make,
+            self._bring_back,
+            commit_log=self.commit_log,
+            listeners=self._listeners,
+            memory=memory,
+        )
+
+    def _make(self, execution_id: str) -> LiveExecution:
+        return LiveExecution(execution_id, self._resources)
+
+    async def _bring_back(self, live: LiveExecution) -> bool:
+        """Folds a living execution again; False if there is none here. Raises StoreError."""
+        record = await self.store.execution(live.execution_id)
+        if record is None or record.ended_at or (not record.served and self.runs_elsewhere(record)):
+            return False
+        await self._fold(live, record)
+        return True
 
     async def resume(self, live: LiveExecution) -> None:
         """Takes up an opened execution where it stands: timers, children, runs that are ready.
@@ -220,50 +273,46 @@ class Service:
             for listener in self._listeners:
                 listener.over(live)
             return
+        if self.loader is not None:
+            self.loader.add(live)
+            live.release()  # from here on its rows say whose it is
         self.registry.add(live)
-        if not self._keeps_leases:
+        if not self.serves:
             self.void_leases(live)
             if live.paused:
                 live.submit(Resume())
-        self._arm_all(live)
         for listener in self._listeners:
             await listener.resumed(live)
-        await self.read_inbox([live.execution_id])
+        await self.on_resumed(live.execution_id)
         for on_ready in self._on_ready:
             on_ready(live)
 
     def void_leases(self, live: LiveExecution) -> None:
         """Its last owner is gone: what that one had claimed is free again."""
         for run in list(live.state.claimed_runs()):
-            live.submit(LeaseLost(run.id, run.fence))
+            for owned in run.owned_parts():
+                live.submit(LeaseLost(run.id, owned.fence))
 
-    def runs_elsewhere(self, execution_id: str) -> bool:
+    def runs_elsewhere(self, record: ExecutionRecord) -> bool:
         """Whether another process owns it."""
-        if self._owners is None or execution_id in self.registry:
+        if self._owners is None or record.execution_id in self.registry:
             return False
-        return self._owners.owner(execution_id) is not None
+        served = record.lives_on_server and not self.serves
+        return self._owners.owner(record.execution_id, served=served) is not None
 
-    def require_unowned(self, execution_id: str) -> None:
+    def require_unowned(self, record: ExecutionRecord) -> None:
         """Raises AlreadyRunning if another process owns it."""
-        if self.runs_elsewhere(execution_id):
-            raise AlreadyRunning(execution_id, self._owners.owner(execution_id) if self._owners else None)
+        if self.runs_elsewhere(record):
+            raise AlreadyRunning(record.execution_id, self._owner_of(record))
 
-    async def read_inbox(self, execution_ids: Sequence[str]) -> None:
-        """Does what other processes asked of these executions."""
-        for message in await self.store.inbox(execution_ids):
-            if message.id in self._answered:
-                continue  # it lies there until the answer is written
-            live = self.registry.get(message.execution_id)
-            command = decode_command(message.body)
-            try:
-                events = live.submit(command) if live is not None and command is not None else []
-            except Refused:
-                events = []
-            if live is not None and events:
-                live.answers.append(message.id)
-                self._answered.add(message.id)
-            else:
-                await self.store.take([message])
+    def _owner_of(self, record: ExecutionRecord) -> int | None:
+        owners = self._owners
+        return owners.owner(record.execution_id, served=record.lives_on_server) if owners else None
+
+    def announce_offer(self, row: ReadyRow) -> None:
+        """A run that was ready when the last server ended."""
+        for listener in self._listeners:
+            listener.offered(row.execution_id, row.key, row.run)
 
     def wake(self, live: LiveExecution) -> None:
         """Something of it can be written now."""
@@ -286,6 +335,14 @@ class Service:
             live.release()
         if self._owners is not None:
             self._owners.close()
+
+    def _claim_stored(self, record: ExecutionRecord) -> Ownership | None:
+        """Raises AlreadyRunning."""
+        if self.serves and record.lives_on_server:
+            return None
+        if not self.serves and record.lives_on_server and self.runs_elsewhere(record):
+            raise AlreadyRunning(record.execution_id, self._owner_of(record))
+        return self._claim_ownership(record.execution_id)
 
     def _claim_ownership(self, execution_id: str) -> Ownership | None:
         """Raises AlreadyRunning."""
@@ -320,7 +377,7 @@ class Service:
             raise StoreUnusable(f"the playbook that declares it is not valid: {error}") from None
         return document.playbook, ExecutionOrigin(file=document.source.file).folder
 
-    def _drop(self, live: LiveExecution) -> None:
+    def drop(self, live: LiveExecution) -> None:
         """Forgets an execution that was never written."""
         self.registry.remove(live)
         live.pending.clear()
@@ -346,9 +403,15 @@ class Service:
             for on_ready in self._on_ready:
                 on_ready(live)
 
-    def _on_durable(self, live: LiveExecution, events: Sequence[Event]) -> None:
+    def _on_commit(self, events: int, seconds: float) -> None:
+        for on_committed in self._on_committed:
+            on_committed(events, seconds)
+
+    def _on_durable(self, live: LiveExecution, events: Sequence[Event], effects: Effects) -> None:
         if self._watch is not None:
             self._watch(live.execution_id, events, live.state)
+        if effects.timers or effects.outbox:
+            self.on_rows(effects)
         if live.state.version - live.snapshot_at >= SNAPSHOT_EVERY and not live.state.over:
             self._keep_snapshot(live)
         if live.state.over and live.durable == live.state.version:
@@ -356,6 +419,12 @@ class Service:
             live.release()
             for listener in self._listeners:
                 listener.over(live)
+        if self.loader is not None:
+            self.loader.touch(live)  # last: it may go
+
+    async def _decide_again(self, live: LiveExecution) -> None:
+        if self.loader is not None:
+            await self.loader.decide_again(live)
 
     def _keep_snapshot(self, live: LiveExecution) -> None:
         version = live.snapshot_at = live.state.version
@@ -369,35 +438,6 @@ class Service:
         except StoreError:
             return  # it only saves folding; whatever is wrong will stop the next commit
 
-    def _own_handlers(self) -> Mapping[type[EventBody], EventHandler]:
-        """Times to wake at, and who waits for what is written."""
-        return {
-            of.WorkflowStarted: lambda live, body, _: self._arm(live, body.deadline, ""),
-            of.StepScheduled: lambda live, body, seq: self._arm(live, body.deadline, run_id(seq)),
-            of.TokenParked: lambda live, body, _: self._arm(live, body.deadline, body.token),
-            of.RunSuspended: lambda live, body, _: self._arm(live, body.until, body.run, body.iteration),
-            of.ExecutionRetried: lambda live, *_: self._arm_all(live),
-            of.PlaybookProcessed: lambda *_: (
-                self.commit_log.hurry()
-            ),  # whoever asked for it waits for its end
-        }
 
-    def _arm_all(self, live: LiveExecution) -> None:
-        """All timers of a state that was folded."""
-        state = live.state
-        self._arm(live, state.deadline, "")
-        for name, token in state.tokens.items():
-            self._arm(live, token.deadline, name)
-        for run in state.runs.values():
-            self._arm(live, run.deadline, run.id)
-            for frame in run.frames.values():
-                if frame.suspension is not None:
-                    self._arm(live, frame.suspension.until, run.id, frame.index)
-
-    def _arm(self, live: LiveExecution, due: int | None, target: str, iteration: int = 0) -> None:
-        if due is not None:
-            self.timers.at(due, lambda: self._fire(live, TimerFired(target, iteration)))
-
-    def _fire(self, live: LiveExecution, fired: TimerFired) -> None:
-        if live.execution_id in self.registry and not live.state.over:
-            live.submit(fired)
+async def _leave_alone(_execution_id: str) -> None:
+    """Nobody asks anything of what this process resumes."""

@@ -1,8 +1,7 @@
-"""Time as events know it, and what is to happen at one: one heap, one handle of the loop for the earliest."""
+"""What is to happen at a time that events name: one heap, one handle of the loop for the earliest."""
 
 import asyncio
 import heapq
-import time
 from collections.abc import Callable
 from itertools import count
 from typing import TypeAlias
@@ -10,15 +9,11 @@ from typing import TypeAlias
 Action: TypeAlias = Callable[[], None]
 
 
-def now() -> int:
-    """Microseconds since 1970, UTC."""
-    return time.time_ns() // 1_000
-
-
 class Timers:
     """Calls actions when their time has come. There is no taking back: an action finds out if it is late."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], int]) -> None:
+        self._now = now
         self._heap: list[tuple[int, int, Action]] = []
         self._numbers = count()
         self._handle: asyncio.TimerHandle | None = None
@@ -37,13 +32,13 @@ class Timers:
     def _arm(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
-        wait = max(self._heap[0][0] - now(), 0) / 1e6
+        wait = max(self._heap[0][0] - self._now(), 0) / 1e6
         # A day at most, so that a clock that is set meanwhile is noticed.
         self._handle = asyncio.get_running_loop().call_later(min(wait, 86_400.0), self._fire)
 
     def _fire(self) -> None:
         self._handle = None
-        while self._heap and self._heap[0][0] <= now():
+        while self._heap and self._heap[0][0] <= self._now():
             heapq.heappop(self._heap)[2]()
         if self._heap and self._handle is None:
             self._arm()

@@ -61,6 +61,8 @@ class PlaybookExecutionRequested(Body):
     """The trace that the request belongs to, if it named one."""
     file: str = ""
     """Where the document was read; relative paths in it start there."""
+    priority: int = 0
+    """Its runs are given to workers before those of executions with a lower one."""
 
 
 class PlaybookRequestEvaluated(Body):
@@ -145,6 +147,8 @@ class TokenClaimed(Body):
     """The first of the run's tokens; a final step has none."""
     session: str = ""
     """That of the worker process with a server, on whose heartbeats the lease lives."""
+    shard: int = -1
+    """Of a distributed loop, the first iteration of the shard that it owns; else -1."""
 
 
 class LeaseExpired(Body):
@@ -155,6 +159,8 @@ class LeaseExpired(Body):
     """The number of the claim that ended."""
     reason: Literal["expired", "released", "voided"] = "expired"
     """Its owner is gone; gave it back; or never had it. Only the first is a loss."""
+    shard: int = -1
+    """The first iteration of the shard that nobody owns now; -1 where it is the run."""
 
 
 class TaskStarted(Reported):
@@ -203,6 +209,8 @@ class LoopStarted(Reported):
     total: int
     items: Any = None
     max_in_flight: int = 1
+    shard_size: int = 0
+    """Of a distributed loop, how many iterations are claimed together; 0 where one worker runs them all."""
 
 
 class LoopIterationStarted(Reported):
@@ -314,7 +322,7 @@ class SignalReceived(Body):
 
 
 class CancelRequested(Body):
-    """Nothing new begins. With `error` it is a limit that ends the execution, which then has failed."""
+    """Nothing new begins. With `error`, a limit or missing credentials, the execution has failed then."""
 
     by: str = ""
     reason: str = ""
@@ -340,12 +348,43 @@ class ExecutionRetried(Body):
     """The steps that run again: of runs that failed inside. Of the others, the arcs are judged again."""
     superseded: tuple[str, ...] = ()
     """Steps that ran because of what failed: those runs count no longer."""
+    ends: tuple[str, ...] = ()
+    """Those of their runs that are under way: they are cancelled, and route nothing."""
     children: tuple[str, ...] = ()
     """Executions that these runs wait for again, instead of starting others."""
     hash: str = ""
     """Of the document that it runs from here on, if that is another one."""
     file: str = ""
     """Where that document was read."""
+    deadlines: dict[str, int | None] = {}
+    """By run, and empty for the execution: when it times out, where that document says so.
+
+    Without it, each has as much time as it had at first.
+    """
+
+
+class IterationsRedriven(Body):
+    """The failed iterations of loops that have ended run again; these loops are routed anew then."""
+
+    runs: tuple[str, ...]
+    iterations: int
+    """How many run again, in all of these loops."""
+    step: str = ""
+    """Only loops at this step, if somebody named one."""
+    by: str = ""
+    steps: tuple[str, ...] = ()
+    """Steps behind these loops that have run: they run once more."""
+    children: tuple[str, ...] = ()
+    """Executions that these iterations wait for again, instead of starting others."""
+    hash: str = ""
+    """Of the document that it runs from here on, if that is another one."""
+    file: str = ""
+    """Where that document was read."""
+    deadlines: dict[str, int | None] = {}
+    """By run, and empty for the execution: when it times out, where that document says so.
+
+    Without it, each has as much time as it had at first.
+    """
 
 
 class ExecutionForked(Body):
@@ -399,4 +438,5 @@ EventBody: TypeAlias = (
     | ExecutionForked
     | StepCompletedByHand
     | StepSkipped
+    | IterationsRedriven
 )

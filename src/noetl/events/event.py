@@ -147,6 +147,7 @@ def _envelope_ids(event: Event, execution_id: str) -> _EnvelopeIds:
             | of.ExecutionPaused()
             | of.ExecutionResumed()
             | of.ExecutionRetried()
+            | of.IterationsRedriven()
             | of.ExecutionForked()
         ):
             return _EnvelopeIds(execution_id)

@@ -17,6 +17,7 @@ from noetl.events.bodies import (
     ExecutionPaused,
     ExecutionResumed,
     ExecutionRetried,
+    IterationsRedriven,
     LeaseExpired,
     LoopDone,
     LoopIterationCompleted,
@@ -147,6 +148,7 @@ EVENT_KINDS: tuple[EventKind, ...] = (
     _Row(30, ExecutionForked, "workflow", "in_progress", "The history so far is a copy."),
     _Row(31, StepCompletedByHand, "step", "success", "Somebody ended a run as done, with a result."),
     _Row(32, StepSkipped, "step", "success", "Somebody ended a run as done, without a result."),
+    _Row(33, IterationsRedriven, "workflow", "in_progress", "Failed iterations of ended loops run again."),
 )
 
 _OF_BODY = {kind.body: kind for kind in EVENT_KINDS}

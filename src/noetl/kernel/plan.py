@@ -7,13 +7,14 @@ from noetl.dsl.document.playbook import Playbook, Step, Task
 from noetl.dsl.document.step_graph import ancestor_masks, nodes_on_cycles, step_graph_of
 from noetl.expr.expression import Expression
 from noetl.expr.runtime.scope import NAMESPACES
-from noetl.expr.template import Constant, Template
+from noetl.expr.template import Constant, Template, template_uses
 from noetl.kernel.expression_reads import expressions_in
 from noetl.kernel.result_rules import execution_rules, step_rules, task_rules
 from noetl.kernel.server_reads import Needs, StepExpressions, playbook_expressions
 from noetl.model.errors import ExpressionError
 from noetl.model.json import Json
 from noetl.model.reference import may_hold_marker
+from noetl.model.run_rows import DEFAULT_POOL, SERVER_POOL
 
 WAITING_KINDS = frozenset({"playbook", "wait"})
 """Kinds of tasks that wait without a worker."""
@@ -28,6 +29,25 @@ class Watch(NamedTuple):
     space: str
     key: str = ""
     below: str = ""
+
+
+def pool_of_step(playbook: Playbook, step: Step) -> str:
+    """The pool whose workers run this step (semantics §3).
+
+    Of a hybrid playbook the server does itself what only hands values on. Where that looks a secret up it
+    does not: workers may see others than the server.
+    """
+    executor = playbook.executor
+    handing_on = all(task.kind == "noop" and not reads_keychain(task) for task in step.tasks)
+    if executor.kind == "local" or (executor.kind == "hybrid" and handing_on):
+        return SERVER_POOL
+    return str(step.spec.get("pool") or executor.spec.get("pool") or DEFAULT_POOL)
+
+
+def reads_keychain(task: Task) -> bool:
+    """Whether inputs or arguments of a task name secrets."""
+    data = (*task.inputs.values(), *(task.args or {}).values())
+    return any(use.path[0] == "keychain" for value in data for use in template_uses(value))
 
 
 class StepPlan:
@@ -46,6 +66,7 @@ class StepPlan:
         "number",
         "only_task",
         "passes",
+        "pool",
         "reads_extracted",
         "reads_steps",
         "routes_only",
@@ -55,6 +76,7 @@ class StepPlan:
         "task_rules",
         "unconditional",
         "watches",
+        "worker_ctx",
     )
 
     def __init__(
@@ -71,6 +93,7 @@ class StepPlan:
             task.kind == "noop" and task.args is None for task in step.tasks
         )
         """Whether its result is that of the step whose arc brought its token (semantics §3)."""
+        self.pool = pool_of_step(playbook, step)
         self.arcs = step.arcs
         self.unconditional = tuple(arc.when is True and not arc.args and not arc.writes for arc in step.arcs)
         """Of each arc, whether it is taken always, and its token brings nothing along."""
@@ -84,6 +107,9 @@ class StepPlan:
         self.reads_steps = _steps_that_are_read(
             (*expressions.of_server, *expressions.of_worker), playbook.steps
         )
+        read = _keys_read("ctx", expressions.of_worker)
+        self.worker_ctx = read | _written_ctx(step) if read is not None else None
+        """The keys of `ctx` that its pipeline reads or writes; None if that may be any."""
         self.keeps_result = False
         self.reads_extracted = expressions.reads_extracted
         self.rules = step_rules(playbook, step)
@@ -160,7 +186,7 @@ def _parts(task: Task) -> Iterator[Template]:
 class Plan:
     """The steps of a playbook by name and by number."""
 
-    __slots__ = ("by_name", "by_number", "needs", "playbook", "rules", "smallest_limit")
+    __slots__ = ("by_name", "by_number", "needs", "playbook", "rules", "smallest_limit", "worker_workload")
 
     def __init__(self, playbook: Playbook) -> None:
         net = step_graph_of(playbook)
@@ -180,6 +206,8 @@ class Plan:
             self.by_name[name].keeps_result = True
         by_server = (expression for own in inside for expression in own.of_server)
         self.needs = Needs((*outside, *by_server), playbook.steps)
+        self.worker_workload = _keys_read("workload", (e for own in inside for e in own.of_worker))
+        """The keys of `workload` that pipelines read; None if that may be any."""
         self.rules = execution_rules(playbook)
         rules = [self.rules]
         for plan in self.by_number:
@@ -190,6 +218,32 @@ class Plan:
     @property
     def entry(self) -> StepPlan:
         return self.by_name[self.playbook.entry]
+
+
+def _keys_read(space: str, expressions: Iterable[Expression]) -> frozenset[str] | None:
+    """The keys of a namespace that expressions may read, by bare names too; None if that cannot be told."""
+    keys: set[str] = set()
+    for expression in expressions:
+        for use in expression.uses:
+            name, *below = use.path
+            if name == space:
+                if not below:
+                    return None
+                keys.add(below[0])
+            elif name not in NAMESPACES:
+                keys.add(name)
+    return frozenset(keys)
+
+
+def _written_ctx(step: Step) -> frozenset[str]:
+    """The keys of `ctx` that the tasks of a step write."""
+    return frozenset(
+        write.path[0]
+        for task in step.tasks
+        for writes in (task.writes, *(then.writes for then in task.thens))
+        for write in writes
+        if write.scope == "ctx"
+    )
 
 
 def _steps_that_are_read(expressions: Iterable[Expression], names: Mapping[str, Step]) -> frozenset[str]:

@@ -36,6 +36,7 @@ NoetlError
 │   ├── StoreUnusable      (noetl.ports) this cannot be opened as a store: trying again does not help
 │   │   └── StoreUrlWrong  (noetl.ports) and it is no URL of a store at all
 │   ├── StoreBusy          (noetl.ports) somebody else held it for too long: try again
+│   ├── StoreSlow          (noetl.ports) a list or search took too long: narrow it
 │   ├── StoreFull          (noetl.ports) there is no room: nothing was written
 │   ├── StoreDamaged       (noetl.ports) something in it is not what was written: restore it from a copy
 │   ├── StoreClosed        (noetl.ports) it was closed before
@@ -55,9 +56,11 @@ NoetlError
 ├── ExecutionFailed        (noetl) an execution that was to complete did not: look at its error
 ├── ApiProblem             (noetl.server) a request ends here: it is the answer
 ├── ListenFailed           (noetl.server) a server cannot listen as it was told: show the hint
+├── RangeWrong             (noetl.server) a request asks for a part that a result does not have: say its size
 ├── ServerError            (noetl.client) a server refused a request: show the message
 ├── ServerUnreachable      (noetl.client) no server answered: start one, or name another
 ├── ServerRunning          (noetl.stores) a server uses this home already: ask that one, or stop it
+├── BackupExists           (noetl.stores) a file stands where the backup shall: name another
 ├── GraphError             (noetl.graph) a picture cannot be drawn here: show the message
 └── CommandFailure         (noetl.cli) a command ends here: print it and exit with its code
 """

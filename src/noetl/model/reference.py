@@ -118,6 +118,22 @@ def list_chunk(key: str, start: int, end: int, size: int) -> dict[str, Json]:
     return {"key": key, "from": start, "to": end, "size": size}
 
 
+def split_chunk(chunk: dict[str, Any], positions: Iterable[int]) -> Iterator[dict[str, Any]]:
+    """What is left of a chunk without some of its elements; `skip` are those before it in what is stored."""
+    start = chunk["from"]
+    for position in (*sorted(positions), chunk["to"]):
+        if start < position:
+            skip = chunk.get("skip", 0) + start - chunk["from"]
+            yield {**chunk, "from": start, "to": position, **({"skip": skip} if skip else {})}
+        start = position + 1
+
+
+def chunk_items(chunk: dict[str, Any], stored: list[Any]) -> list[Any]:
+    """The elements of a chunk, of what is stored under its key."""
+    skip = chunk.get("skip", 0)
+    return stored[skip : skip + chunk["to"] - chunk["from"]]
+
+
 def manifest(
     chunks: Iterable[dict[str, Any]], preview: str = "", tail: Sequence[Json] = ()
 ) -> dict[str, Any]:

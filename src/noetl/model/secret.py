@@ -11,7 +11,7 @@ from typing import Any, TypeGuard
 from urllib.parse import quote, quote_plus
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from noetl.model.reference import MARKER, SecretMarker, StoredReference, may_hold_marker, unescape
 
@@ -130,6 +130,19 @@ def secrets_in(value: Any) -> Iterator[dict[str, Any]]:
     elif may_hold_marker(value):
         for item in value.values() if isinstance(value, dict) else value:
             yield from secrets_in(item)
+
+
+def origins_in(value: Any) -> set[SecretOrigin]:
+    """Where everything in a value that stands for a secret comes from, whether or not it can be restored."""
+    return {origin for marker in secrets_in(value) for origin in _origins_of(marker)}
+
+
+def _origins_of(marker: Mapping[str, Any]) -> Iterator[SecretOrigin]:
+    if "name" in marker:
+        yield structs.replace(_origin(marker), path=())
+    for piece in (*marker.get("secrets", ()), *marker.get("parts", ())):
+        if isinstance(piece, dict):
+            yield from _origins_of(piece)
 
 
 class SecretLost(Exception):

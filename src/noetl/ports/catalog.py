@@ -41,8 +41,14 @@ class CatalogStore(Protocol):
         """Keeps it as the next version; gives the newest one if that has the same hash."""
         ...
 
-    async def catalog_entry(self, path: str, version: int = 0) -> CatalogEntry | None:
-        """A version of a playbook; the newest for 0."""
+    async def catalog_entry(
+        self, path: str, version: int = 0, *, at: int | None = None
+    ) -> CatalogEntry | None:
+        """A version of a playbook; the newest for 0.
+
+        With a time `at`, in microseconds since 1970, the newest that was there then; if there was none, the
+        first that came after it.
+        """
         ...
 
     async def catalog_entries(self, *, prefix: str = "", after: str = "", limit: int = 100) -> CatalogPage:

@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 
 from noetl.events.bodies import RunResumed
 from noetl.model.errors import NoetlError
+from noetl.model.outcome import ErrorInfo
 
 PROTOCOL: Final = 1
 """Changes whenever a worker of another number could be misunderstood."""
@@ -79,7 +80,8 @@ class ClaimCredit(Message, tag="claim"):
 class RunCommand(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A run that the worker owns from here. `run` is the run's state, as `dump_run` gives it.
 
-    A `workload` of null is large, and is to be fetched.
+    With `shard` it is only the shard of it that begins with that iteration. A `workload` of null is large,
+    and is to be fetched.
     """
 
     execution: str
@@ -87,6 +89,7 @@ class RunCommand(Struct, frozen=True, kw_only=True, omit_defaults=True):
     playbook: str
     """The hash of its document."""
     run: Raw
+    shard: int = -1
     workload: Raw = Raw(b"null")
     trace: str = ""
 
@@ -161,6 +164,10 @@ class News(Message, tag="news"):
     items: tuple[RunNews, ...]
 
 
+class Drain(Message, tag="drain"):
+    """The worker is to end what it runs, give back the rest, take nothing more, and leave."""
+
+
 class Heartbeat(Message, tag="heartbeat"):
     """The worker lives, and so do its leases."""
 
@@ -172,10 +179,14 @@ class Beaten(Message, tag="beaten"):
 
 
 class Release(Message, tag="release"):
-    """Gives runs back; with `failed` the worker could not go on with them, which counts as a loss."""
+    """Gives runs back; with `failed` the worker could not go on with them, which counts as a loss.
+
+    A worker that is `leaving` has no run: what is still on its way to it is for others.
+    """
 
     runs: tuple[RunLease, ...]
     failed: bool = False
+    leaving: bool = False
 
 
 class Released(Message, tag="released"):
@@ -198,7 +209,67 @@ class FetchCredential(Message, tag="fetch_credential"):
     name: str
 
 
-FetchRequest: TypeAlias = FetchPlaybook | FetchWorkload | FetchCredential
+class SealValues(Message, tag="seal"):
+    """Values that tasks of an execution of which the session owns a run marked secret, by number.
+
+    The server keeps them sealed. They are sent before the events in which markers with these numbers stand.
+    """
+
+    execution: str
+    values: dict[int, Any]
+
+
+class FetchSealed(Message, tag="fetch_sealed"):
+    """One of them, for a session that owns a run in whose values its marker stands."""
+
+    execution: str
+    number: int
+
+
+class ArtifactRequest(Message, tag="artifact"):
+    """What a task of kind `artifact` in a run that the session owns does with artifacts by name.
+
+    The server does it: `publish` the object of `reference`, give the reference of a `published` one, `list`
+    those whose names begin so, `withdraw` one. The answer's value is what `ExecutionObjects` gives.
+    """
+
+    execution: str
+    run: str
+    task: str
+    action: Literal["publish", "published", "list", "withdraw"]
+    name: str = ""
+    store: str = ""
+    reference: dict[str, Any] | None = None
+
+
+class CheckCredentials(Message, tag="check_credentials"):
+    """Whether the credentials can be had that steps of a playbook use which run in this pool.
+
+    The worker answers with `CredentialsChecked`, and may fetch what it needs for that until it has.
+    """
+
+    playbook: str
+    """The hash of its document."""
+    pool: str
+
+
+class CredentialsChecked(Message, tag="credentials_checked"):
+    """They can be had, unless `error` says which cannot, and why. The answer is a value of null."""
+
+    playbook: str
+    pool: str
+    error: ErrorInfo | None = None
+
+
+FetchRequest: TypeAlias = (
+    FetchPlaybook
+    | FetchWorkload
+    | FetchCredential
+    | SealValues
+    | FetchSealed
+    | ArtifactRequest
+    | CredentialsChecked
+)
 
 
 class FetchedPlaybook(Message, tag="playbook"):
@@ -216,7 +287,7 @@ class FetchedValue(Message, tag="value"):
 
 
 class FetchFailed(Message, tag="failed"):
-    """`code`: `not_found`, `forbidden` (not what the session has claimed) or `unavailable`, for a while."""
+    """`code`: `not_found`, `forbidden` (not claimed), `invalid`, `failed` or, for a while, `unavailable`."""
 
     code: str
     message: str
@@ -232,6 +303,10 @@ FromWorker: TypeAlias = (
     | FetchPlaybook
     | FetchWorkload
     | FetchCredential
+    | SealValues
+    | FetchSealed
+    | ArtifactRequest
+    | CredentialsChecked
 )
 FromServer: TypeAlias = (
     Registered
@@ -239,6 +314,8 @@ FromServer: TypeAlias = (
     | Work
     | Ack
     | News
+    | CheckCredentials
+    | Drain
     | Beaten
     | Released
     | FetchedPlaybook

@@ -36,6 +36,7 @@ VersionNumber: TypeAlias = Annotated[int, Meta(ge=1, le=2**53)]
 PageSize: TypeAlias = Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)]
 Sequence: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
 Labels: TypeAlias = dict[Name, Annotated[str, Meta(max_length=1_000)]]
+Priority: TypeAlias = Annotated[int, Meta(ge=-100, le=100)]
 Status: TypeAlias = Literal["running", "paused", "completed", "failed", "cancelled"]
 
 
@@ -141,6 +142,8 @@ class StartExecution(_Request, frozen=True, kw_only=True):
     idempotency_key: Annotated[str, Meta(max_length=200)] = ""
     dialect: Literal["canonical", "draft"] | None = None
     timeout: Annotated[float, Meta(gt=0, lt=1e10)] | None = None
+    priority: Priority = 0
+    """Its runs are given to workers before those of executions with a lower one."""
 
 
 class StartExecutions(_Request, frozen=True, kw_only=True):
@@ -171,6 +174,7 @@ class ExecutionItem(_Answer, frozen=True, kw_only=True):
     ended_at: str | None
     duration_ms: int
     labels: dict[str, str]
+    priority: int
     parent: str | None
     forked_from: str | None
     events: int
@@ -202,6 +206,7 @@ class ExecutionDetail(_Answer, frozen=True, kw_only=True):
     marking: dict[str, dict[str, int]]
     workload: dict[str, Any]
     labels: dict[str, str]
+    priority: int
     hash: str
     events: int
     started_at: str
@@ -236,12 +241,30 @@ class SignalRequest(_Request, frozen=True, kw_only=True):
     payload: Any = True
 
 
+class SkipRequest(_Request, frozen=True, kw_only=True):
+    """The step where something is stuck, or failed."""
+
+    step: Name
+
+
+class CompleteRequest(SkipRequest, frozen=True, kw_only=True):
+    """What the step gives."""
+
+    result: Any = None
+
+
 class RetryRequestBody(_Request, frozen=True, kw_only=True):
     """With a repaired document if one is given: inline, or a version of the registered playbook."""
 
     playbook: str | dict[str, Any] | None = None
     version: VersionNumber | None = None
     dialect: Literal["canonical", "draft"] | None = None
+
+
+class RedriveRequestBody(RetryRequestBody, frozen=True, kw_only=True):
+    """Only the loop at this `step`, if one is named."""
+
+    step: Annotated[str, Meta(max_length=200)] = ""
 
 
 class ForkRequestBody(RetryRequestBody, frozen=True, kw_only=True):
@@ -258,15 +281,25 @@ class OperationAnswer(_Answer, frozen=True, kw_only=True):
     execution_id: str
     status: str
     recorded: bool
+    steps: list[str] = []
+    """Those that run again, after a retry or a redrive."""
 
 
 class ExecutionFilter(_Request, frozen=True, kw_only=True):
-    """Those for which everything given holds. `path` is the beginning of theirs."""
+    """Those for which everything given holds. `path` is the beginning of theirs.
+
+    They began at `since` or later, and before `until`. `version` is a number of the catalog, and wants the
+    whole `path`. `q` stands in id, path, labels or the message of the error.
+    """
 
     status: Status | UnsetType = UNSET
     path: Annotated[str, Meta(max_length=1_000)] = ""
     labels: Labels = {}
     since: str = ""
+    until: str = ""
+    version: VersionNumber | None = None
+    error_kind: Annotated[str, Meta(max_length=200)] = ""
+    q: Annotated[str, Meta(max_length=1_000)] = ""
 
 
 class BulkRequest(_Request, frozen=True, kw_only=True):
@@ -362,3 +395,78 @@ class CallerAnswer(_Answer, frozen=True, kw_only=True):
 
 class HealthAnswer(_Answer, frozen=True, kw_only=True):
     status: Literal["ok"] = "ok"
+
+
+class PoolStatus(_Answer, frozen=True, kw_only=True):
+    """Runs that are ready and not claimed: how many, and for how many seconds the oldest."""
+
+    pool: str
+    depth: int
+    age: float
+
+
+class ServerStatus(_Answer, frozen=True, kw_only=True):
+    """`problem` says why it is not ready, null if it is. Of `workers` it has none if it runs tasks itself."""
+
+    release: str
+    started_at: str
+    uptime: float
+    store: str
+    ready: bool
+    problem: str | None
+    executions: int
+    workers: int
+    slots: int
+    claimed: int
+    pools: list[PoolStatus]
+    stuck: int
+    last_commit_at: str | None
+
+
+class WorkerRun(_Answer, frozen=True, kw_only=True):
+    """A run that a worker has claimed."""
+
+    execution_id: str
+    run: str
+    step: str | None
+
+
+class WorkerItem(_Answer, frozen=True, kw_only=True):
+    """A worker process. `heartbeat_age` is in seconds; `token` is the name of the one it came with.
+
+    One that drains has no slots: it ends when its runs have.
+    """
+
+    session: str
+    worker: str
+    release: str
+    token: str
+    pools: list[str]
+    kinds: list[str]
+    slots: int
+    heartbeat_age: float
+    runs: list[WorkerRun]
+
+
+class WorkerList(_Answer, frozen=True, kw_only=True):
+    workers: list[WorkerItem]
+
+
+class PoolItem(PoolStatus, frozen=True, kw_only=True):
+    """A pool that has workers, or runs that wait. `problem` says why one of those cannot be taken, if so."""
+
+    workers: int
+    slots: int
+    claimed: int
+    kinds: list[str]
+    problem: str | None
+
+
+class PoolList(_Answer, frozen=True, kw_only=True):
+    pools: list[PoolItem]
+
+
+class DrainAnswer(_Answer, frozen=True, kw_only=True):
+    """How many worker processes were told."""
+
+    draining: int

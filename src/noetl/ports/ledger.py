@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from noetl.dsl.document.playbook import Playbook
 from noetl.events.bodies import EventBody
-from noetl.kernel.state.run_state import RunState
+from noetl.kernel.state.run_state import ClaimedPart, RunState, Shard
+from noetl.model.secret import SecretOrigin
 from noetl.ports.results import ExecutionObjects
 
 
@@ -45,15 +46,17 @@ class Ledger(Protocol):
         """Whether runs are to be interrupted."""
         ...
 
-    def report(self, run: RunState, *bodies: EventBody, claim_next: bool = False) -> RunState | None:
-        """Records what happened in a run that the worker owns; the run is up to date afterwards.
+    def report(
+        self, run: RunState, *bodies: EventBody, shard: Shard | None = None, claim_next: bool = False
+    ) -> ClaimedPart | None:
+        """Records what happened in a run or shard that the worker owns; that is up to date afterwards.
 
-        With `claim_next` the worker takes the next run that is ready, if this one has ended, and owns that.
+        With `claim_next` the worker takes what is ready next, if this one has ended, and owns that.
         """
         ...
 
-    def give_back(self, run: RunState) -> None:
-        """Lets others have a run that the worker owns; nothing of it is in flight."""
+    def give_back(self, run: RunState, shard: Shard | None = None) -> None:
+        """Lets others have a run or shard that the worker owns; nothing of it is in flight."""
         ...
 
     def when_durable(self, then: Callable[[], None]) -> None:
@@ -62,6 +65,10 @@ class Ledger(Protocol):
 
     async def read_blob(self, key: str) -> bytes:
         """Bytes that events of the execution name. Raises ResultError."""
+        ...
+
+    async def sealed_value(self, origin: SecretOrigin) -> Any:
+        """What a task marked secret in another process. Raises CredentialError."""
         ...
 
     def log(self, run: RunState, iteration: int, task: str, attempt: int, text: str) -> None:

@@ -1,8 +1,8 @@
 """Where the history of executions is kept: the port that every store implements.
 
 The log is the truth. An execution is a list of rows numbered 1, 2, 3 … without gaps; its *version* is the
-number of the last one. Whatever else a store knows about an execution (status, labels, timers, messages)
-follows from its rows, is written together with them, and can be rebuilt from them.
+number of the last one. Whatever else a store knows about an execution (status, labels, timers, messages, runs
+that are ready or leased) follows from its rows, is written together with them, and can be rebuilt from them.
 
 A store does not know what a row means: kinds are numbers and bodies are bytes. Times are microseconds since
 1970, UTC. A store object belongs to one event loop; any number of them, in many processes, may share data.
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from msgspec import Struct
 
 from noetl.model.errors import NoetlError
+from noetl.model.run_rows import LeasedRun, ReadyRun
 from noetl.ports.catalog import AccessStore, CatalogStore
 from noetl.ports.credentials import SealedStore
 
@@ -38,8 +39,8 @@ class Effects(Struct, frozen=True, kw_only=True):
 
     None leaves a fact as it is; an empty text and 0 mean "none". `labels` replaces all labels.
     `timers` gives keys with the time they are due, None takes one away. `outbox` gives keys with
-    the message to send, None takes one back. Keys are unique within the execution, and setting one
-    again replaces it.
+    the message to send, None takes one back; `ready` and `leases` likewise. Keys are unique within the
+    execution, and setting one again replaces it.
     """
 
     started_at: int | None = None
@@ -61,10 +62,19 @@ class Effects(Struct, frozen=True, kw_only=True):
     """The execution of whose rows it has a copy."""
     timers: Mapping[str, int | None] = {}
     outbox: Mapping[str, bytes | None] = {}
+    ready: Mapping[str, ReadyRun | None] = {}
+    leases: Mapping[str, LeasedRun | None] = {}
+    served: bool | None = None
+    """Whether its timers, ready and leased runs are all kept here; given with its first rows only.
+
+    No fact: it does not follow from the rows. A process that has an execution to itself until it ends need
+    not write them, and whoever takes it up from there folds it and says `put_rows`.
+    """
 
 
 NO_EFFECTS = Effects()
-FACTS = tuple(name for name in Effects.__struct_fields__ if name not in ("timers", "outbox"))
+_NO_FACTS = ("timers", "outbox", "ready", "leases", "served")
+FACTS = tuple(name for name in Effects.__struct_fields__ if name not in _NO_FACTS)
 fact_values: Callable[[Effects], tuple[Any, ...]] = attrgetter(*FACTS)
 """The facts of effects in this order: all with one call, as each execution needs them several times."""
 
@@ -80,7 +90,15 @@ def merge_effects(first: Effects, then: Effects) -> Effects:
         return first
     pairs = zip(FACTS, fact_values(first), fact_values(then), strict=True)
     facts = {name: old if new is None else new for name, old, new in pairs}
-    return Effects(**facts, timers={**first.timers, **then.timers}, outbox={**first.outbox, **then.outbox})
+    served = first.served if then.served is None else then.served
+    return Effects(
+        **facts,
+        timers={**first.timers, **then.timers},
+        outbox={**first.outbox, **then.outbox},
+        ready={**first.ready, **then.ready},
+        leases={**first.leases, **then.leases},
+        served=served,
+    )
 
 
 class Append(Struct, frozen=True, kw_only=True):
@@ -88,7 +106,7 @@ class Append(Struct, frozen=True, kw_only=True):
 
     `rows` are numbered from `expected_version + 1`, at least one, and the last is marked. The first
     append of an execution expects version 0; only it may have a `start_key`. `answers` are the messages
-    of the inbox that these rows answer.
+    of the inbox that these rows answer, `delivered` those of the outbox that led to them: both are removed.
     """
 
     execution_id: str
@@ -97,6 +115,7 @@ class Append(Struct, frozen=True, kw_only=True):
     effects: Effects = NO_EFFECTS
     start_key: str = ""
     answers: Sequence[int] = ()
+    delivered: Sequence[int] = ()
 
 
 class Committed(Struct, frozen=True):
@@ -153,14 +172,23 @@ class ExecutionRecord(Struct, frozen=True, kw_only=True):
     ended_at: int
     expires_at: int
     forked_from: str
+    served: bool = False
+    """See `Effects`."""
+
+    @property
+    def lives_on_server(self) -> bool:
+        """Whether it belongs to the server of its store, if there is one."""
+        return self.served and not self.ended_at
 
 
 class ExecutionQuery(Struct, frozen=True, kw_only=True):
     """Which executions to list: those for which everything given holds.
 
-    `execution_id` is the beginning of their id and `path` that of their path, `since` the earliest
-    start, `labels` must all be there. `roots` leaves out what others started. `cursor` is the `next` of the
-    page before.
+    `execution_id` is the beginning of their id and `path` that of their path, `since` the earliest start and
+    `until` the first that is too late, `labels` must all be there. `playbook` is the hash of what they run,
+    `error_kind` of what they ended with; `text` stands in id, path, labels or the message of that error, in
+    whatever case. `roots` leaves out what others started, `unserved` what a server keeps the rows of.
+    `cursor` is the `next` of the page before.
     """
 
     execution_id: str = ""
@@ -168,8 +196,13 @@ class ExecutionQuery(Struct, frozen=True, kw_only=True):
     path: str = ""
     labels: Mapping[str, str] = {}
     since: int = 0
+    until: int = 0
+    playbook: str = ""
+    error_kind: str = ""
+    text: str = ""
     parent: str = ""
     roots: bool = False
+    unserved: bool = False
     cursor: str = ""
     limit: int = 100
 
@@ -188,6 +221,21 @@ class Timer(NamedTuple):
     due: int
     execution_id: str
     key: str
+
+
+class ReadyRow(NamedTuple):
+    """A run that is ready. `id` grows in the order in which runs became so."""
+
+    id: int
+    execution_id: str
+    key: str
+    run: ReadyRun
+
+
+class LeaseRow(NamedTuple):
+    execution_id: str
+    key: str
+    run: LeasedRun
 
 
 class OutboxMessage(NamedTuple):
@@ -237,6 +285,10 @@ class StoreUrlWrong(StoreUnusable): ...
 
 
 class StoreBusy(StoreError): ...
+
+
+class StoreSlow(StoreError):
+    """A list or search took too long, and was given up."""
 
 
 class StoreFull(StoreError): ...
@@ -313,8 +365,30 @@ class Store(SealedStore, CatalogStore, AccessStore, Protocol):
         """
         ...
 
-    async def outbox(self, *, limit: int = 1_000) -> list[OutboxMessage]:
-        """What has still to be sent, the oldest first. A message stays until it is `sent` or taken back."""
+    async def ready(self, *, after: int = 0, limit: int = 1_000) -> list[ReadyRow]:
+        """Runs that are ready, with ids above `after`, in their order."""
+        ...
+
+    async def leases(self) -> list[LeaseRow]:
+        """All runs that are leased: no more than there are workers' slots."""
+        ...
+
+    async def rows_of(self, execution_id: str) -> Effects:
+        """The timers, messages, ready and leased runs of an execution, and whether it is `served`."""
+        ...
+
+    async def put_rows(self, execution_id: str, version: int, rows: Effects) -> bool:
+        """Puts these timers, ready and leased runs, and `served`, in the place of what there is.
+
+        False, and nothing is written, unless the execution is at that version.
+        """
+        ...
+
+    async def outbox(self, *, after: int = 0, limit: int = 1_000) -> list[OutboxMessage]:
+        """What has still to be sent, the oldest first, with ids above `after`.
+
+        A message stays until it is `sent` or taken back, or an append says that it was `delivered`.
+        """
         ...
 
     async def sent(self, messages: Sequence[OutboxMessage]) -> None:
@@ -366,8 +440,8 @@ class Store(SealedStore, CatalogStore, AccessStore, Protocol):
         """Puts a command into the inbox of an execution, for whoever owns it. Raises ExecutionUnknown."""
         ...
 
-    async def inbox(self, execution_ids: Sequence[str]) -> list[InboxMessage]:
-        """The commands to these executions, the oldest first.
+    async def inbox(self, execution_ids: Sequence[str] | None) -> list[InboxMessage]:
+        """The commands to these executions, the oldest first; None for all that there are.
 
         A message stays until an append `answers` it, in the same commit as its rows,
         or until `take`.
@@ -395,6 +469,7 @@ class Store(SealedStore, CatalogStore, AccessStore, Protocol):
     async def check(self, derive: Derive | None = None) -> list[Inconsistency]:
         """What is wrong with the store; empty if nothing is. With `derive`, derived facts are compared, too.
 
+        So are the timers and messages of executions that are not `served`.
         A message that was `sent` and that no row has taken back does not count as missing.
         """
         ...
@@ -406,6 +481,7 @@ class Store(SealedStore, CatalogStore, AccessStore, Protocol):
     async def rebuild(self, derive: Derive) -> int:
         """Recreates all that is derived from the rows; the number of executions it was done for.
 
+        What belongs to an execution that is `served` follows from more than its rows one by one: `put_rows`.
         Damaged snapshots go. A second call changes nothing. Whatever `derive` raises comes through.
         """
         ...

@@ -52,7 +52,7 @@ class Call(Struct, frozen=True, kw_only=True):
     paths start. `log` takes lines for the task's log. `objects` keeps what is too large for a value.
     An `auth` among the inputs is a mapping: a name was looked up already. `credentials` gives others by
     name, where there are any. `mask` is for texts that the tool cuts; all else is masked when it is done.
-    `run_id` is the step run.
+    `run_id` is the step run, `traceparent` the header for requests to others, empty where nothing is traced.
     """
 
     execution_id: str
@@ -65,6 +65,7 @@ class Call(Struct, frozen=True, kw_only=True):
     attempt: int
     idempotency_key: str
     run_id: str = ""
+    traceparent: str = ""
     timeout: float
     folder: Path
     log: Callable[[str], None]

@@ -3,29 +3,33 @@
 from collections.abc import AsyncIterator
 from types import TracebackType
 
-from noetl.dsl.document.playbook import Playbook
 from noetl.engine.catalog.playbooks import Playbooks
 from noetl.engine.engine import Engine
-from noetl.engine.execution import TaskLogWriter
-from noetl.engine.service import AlreadyRunning, Watch
-from noetl.kernel.state.run_state import RunState
+from noetl.engine.execution import LiveExecution, TaskLogWriter
+from noetl.engine.execution_loader import STATE_MEMORY
+from noetl.engine.history.lookup import PAGE, list_children
+from noetl.engine.listener import EngineListener
+from noetl.engine.service import AlreadyRunning, Service, Watch
+from noetl.kernel.state.run_state import RunState, Shard
 from noetl.loader import installed_kinds
-from noetl.model.outcome import ErrorInfo
-from noetl.ports.credentials import CredentialStore
 from noetl.ports.ledger import Ledger
 from noetl.ports.results import ResultStore
-from noetl.ports.store import ExecutionQuery, Store
+from noetl.ports.store import Effects, ExecutionQuery, Store, StoreError
 from noetl.server.plane.sessions import TTL
 from noetl.server.plane.worker_plane import WorkerPlane
+from noetl.server.row_pumps import OutboxPump, TimerPump
 from noetl.settings import installed_release
-from noetl.stores.ownership import Owners
+from noetl.stores.credentials.encrypted_credentials import EncryptedCredentials
+from noetl.stores.credentials.sealed_values import SealedValues, forget_sealed_values
+from noetl.stores.ownership import SERVER, Owners, Ownership
+from noetl.system import SYSTEM, System
 
 
 class ServerEngine(Engine):
     """An engine whose runs are claimed over `plane`. An async context manager.
 
-    Executions that have not ended are taken up at its start as they were left: leases live on for one ttl,
-    what is paused stays so.
+    Executions that have not ended go on at its start as they were left: leases live on for one ttl, what is
+    paused stays so. `memory` is how many bytes their states may take, roughly.
     """
 
     def __init__(
@@ -37,8 +41,10 @@ class ServerEngine(Engine):
         watch: Watch | None = None,
         logs: TaskLogWriter | None = None,
         results: ResultStore | None = None,
-        credentials: CredentialStore | None = None,
+        credentials: EncryptedCredentials | None = None,
         ttl: float = TTL,
+        memory: int = STATE_MEMORY,
+        system: System = SYSTEM,
     ) -> None:
         playbooks = playbooks or Playbooks()
         super().__init__(
@@ -51,30 +57,81 @@ class ServerEngine(Engine):
             watch=watch,
             logs=logs,
             results=results,
-            check_credentials=_leave_to_workers,
-            keeps_leases=True,
+            serves=True,
+            memory=memory,
+            system=system,
         )
+        sealed = SealedValues(store, credentials) if credentials is not None else None
         self.plane = WorkerPlane(
-            self._service, release=installed_release(), ttl=ttl, logs=logs, credentials=credentials
+            self._service,
+            release=installed_release(),
+            ttl=ttl,
+            logs=logs,
+            credentials=credentials,
+            system=system,
+            sealed=sealed,
         )
         self._service.subscribe(self.plane)
+        self._expiry = _SealedValueExpiry(self._service, sealed) if sealed is not None else None
+        if self._expiry is not None:
+            self._service.subscribe(self._expiry)
+        self._owners = owners
+        self._ownership: Ownership | None = None
+        self._timer_pump = TimerPump(self._service, system.now)
+        self._outbox_pump = OutboxPump(self._service, self._children.deliver)
+        self._service.on_rows = self._on_rows
 
     async def __aenter__(self) -> "ServerEngine":
+        """Raises AlreadyRunning if there is another server on this home, and StoreError."""
+        if self._owners is not None and (ownership := self._owners.acquire(SERVER)) is None:
+            raise AlreadyRunning("a server of this home", self._owners.owner(SERVER))
+        self._ownership = ownership if self._owners is not None else None
         self.open()
-        await self._take_up_all()
+        if self._expiry is not None:
+            await self._expiry.sweep()
+        await self._take_up_rows()
+        await self._take_up_unserved()
+        self.plane.end_own_sessions()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.plane.close()
-        await self.flush()
-        await self.stop()
-        await self.close()
+        self._timer_pump.close()
+        self._service.commit_log.give_up()
+        try:
+            await self.flush()
+        finally:
+            await self.stop()
+            await self.close()
+            if self._ownership is not None:
+                self._ownership.release()
 
-    async def _take_up_all(self) -> None:
-        """All that have not ended, parents before their children. Those of other processes are left alone."""
-        for execution_id in reversed([name async for name in self._living()]):
+    def _on_rows(self, effects: Effects) -> None:
+        if due := [time for time in effects.timers.values() if time is not None]:
+            self._timer_pump.arm(min(due))
+        if effects.outbox:
+            self._outbox_pump.ring()
+
+    async def _take_up_rows(self) -> None:
+        """Goes on where the last server ended: nothing is folded before something happens to it."""
+        store = self._service.store
+        for lease in await store.leases():
+            self.plane.restore_lease(lease)
+        last, more = 0, True
+        while more:
+            rows = await store.ready(after=last, limit=PAGE)
+            for row in rows:
+                self._service.announce_offer(row)
+            more = len(rows) == PAGE
+            last = rows[-1].id if rows else last
+        await self._timer_pump.start()
+        self._outbox_pump.ring()
+
+    async def _take_up_unserved(self) -> None:
+        """What processes without a server, or older ones, left: folded once, parents before children."""
+        for execution_id in reversed([name async for name in self._unserved()]):
             if execution_id not in self._service.registry:
                 try:
                     live = await self._service.open(execution_id)
@@ -82,22 +139,14 @@ class ServerEngine(Engine):
                     continue
                 await self._service.resume(live)
 
-    async def _living(self) -> AsyncIterator[str]:
+    async def _unserved(self) -> AsyncIterator[str]:
         cursor, more = "", True
         while more:
-            query = ExecutionQuery(status=("running", "paused"), cursor=cursor, limit=1_000)
+            query = ExecutionQuery(status=("running", "paused"), unserved=True, cursor=cursor, limit=PAGE)
             page = await self._service.store.executions(query)
             for record in page.executions:
                 yield record.execution_id
             cursor, more = page.next, bool(page.next)
-
-
-async def _leave_to_workers(_playbook: Playbook, _folder: str) -> ErrorInfo | None:
-    """Credentials are resolved where they are used: what a worker cannot have fails the task that needs it.
-
-    The server may know none of what its workers know.
-    """
-    return None
 
 
 class _NoWorker:
@@ -107,7 +156,7 @@ class _NoWorker:
     busy = False
     in_flight = 0
 
-    def take(self, ledger: Ledger, run: RunState) -> None:  # noqa: ARG002 - the port's names
+    def take(self, ledger: Ledger, run: RunState, shard: Shard | None = None) -> None:  # noqa: ARG002 - the port's names
         raise AssertionError("a server runs nothing itself")
 
     def recheck(self, execution_id: str, run: str) -> None:
@@ -130,3 +179,42 @@ class _NoWorker:
 
     def forget(self, execution_id: str) -> None:
         """Nothing is kept."""
+
+
+class _SealedValueExpiry(EngineListener):
+    """Forgets what tasks marked secret when nothing can read it again.
+
+    That is when the execution and all above it have completed or were cancelled. One that failed may be
+    retried: its values go when it is deleted.
+    """
+
+    def __init__(self, service: Service, sealed: SealedValues) -> None:
+        self._service = service
+        self._sealed = sealed
+
+    def over(self, live: LiveExecution) -> None:
+        if live.origin.parent is None or live.origin.parent.execution_id not in self._service.registry:
+            self._service.spawn(self._forget_family(live.execution_id))
+
+    async def sweep(self) -> None:
+        """Forgets what a crash left. Raises StoreError."""
+        for execution_id in await self._sealed.executions():
+            await self._forget(execution_id)
+
+    async def _forget_family(self, execution_id: str) -> None:
+        try:
+            if await self._forget(execution_id):
+                for child in await list_children(self._service.store, execution_id):
+                    await self._forget_family(child.execution_id)
+        except StoreError:
+            return  # the next start of a server does it
+
+    async def _forget(self, execution_id: str) -> bool:
+        store = self._service.store
+        ancestor: str = execution_id
+        while ancestor and (record := await store.execution(ancestor)) is not None:
+            if record.status not in ("completed", "cancelled"):
+                return False
+            ancestor = record.parent
+        await forget_sealed_values(store, execution_id)
+        return True

@@ -44,6 +44,8 @@ class Home:
         self.server_log = folder / "server.log"
         self.admin_token = folder / "admin.token"
         self.worker_token = folder / "worker.token"
+        self.workers = folder / "workers"
+        self.worker_log = folder / "worker.log"
         self._next_key = folder / "key.new"
         self._ignore = folder / ".gitignore"
 

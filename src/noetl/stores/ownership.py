@@ -23,6 +23,10 @@ from noetl.stores.private_files import make_private_folder, open_private_file
 _LAYOUT = "qqihh" if sys.platform == "darwin" else "hhqqi"
 
 
+SERVER = ""
+"""In the place of an execution: what the server of a home owns, and with it all executions that it serves."""
+
+
 class _LockFile:
     """The file, opened once in this process, and the bytes of it that this process has locked."""
 
@@ -106,9 +110,14 @@ class Owners:
             self._keeps_open = False
             self._keep(None)
 
-    def acquire(self, execution_id: str) -> Ownership | None:
-        """Owns an execution from here on; None if it has an owner, this process included. Never waits."""
+    def acquire(self, execution_id: str, *, served: bool = False) -> Ownership | None:
+        """Owns an execution from here on; None if it has an owner, this process included. Never waits.
+
+        `served`: see `owner`.
+        """
         byte = _lock_byte(execution_id)
+        if served and self._owner(_lock_byte(SERVER)) is not None:
+            return None
         with _OPEN_FILES_LOCK:
             lock_file = self._lock_file()
             if byte in lock_file.held:
@@ -123,9 +132,15 @@ class Owners:
                 self._keep(lock_file)
             return Ownership(lock_file, byte)
 
-    def owner(self, execution_id: str) -> int | None:
-        """The process that owns an execution; None if nobody does."""
-        byte = _lock_byte(execution_id)
+    def owner(self, execution_id: str, *, served: bool = False) -> int | None:
+        """The process that owns an execution; None if nobody does.
+
+        `served`: its rows are those of a server, which owns it without a lock of its own.
+        """
+        owner = self._owner(_lock_byte(execution_id))
+        return self._owner(_lock_byte(SERVER)) if owner is None and served else owner
+
+    def _owner(self, byte: int) -> int | None:
         with _OPEN_FILES_LOCK:
             if not self._file.is_file():
                 return None

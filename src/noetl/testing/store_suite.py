@@ -17,6 +17,7 @@ from noetl.testing.store.maintenance_cases import MaintenanceCases
 from noetl.testing.store.model_cases import ModelCases, SharedModelCases
 from noetl.testing.store.query_cases import QueryCases
 from noetl.testing.store.record_cases import RecordCases
+from noetl.testing.store.row_cases import RowCases
 from noetl.testing.store.sharing_cases import SharingCases
 from noetl.testing.store.store_fixtures import StoreOpener
 
@@ -24,7 +25,7 @@ __all__ = ["SharedStoreSuite", "StoreOpener", "StoreSuite"]
 
 
 class StoreSuite(
-    CommitCases, HistoryCases, QueryCases, RecordCases, CatalogCases, MaintenanceCases, ModelCases
+    CommitCases, HistoryCases, QueryCases, RecordCases, RowCases, CatalogCases, MaintenanceCases, ModelCases
 ):
     """What every store does. Each call of the opener may give a store with data of its own."""
 

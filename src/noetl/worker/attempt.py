@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from time import perf_counter_ns, time_ns
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,6 +11,7 @@ from noetl.kernel.pipeline.moves import RunTask
 from noetl.kernel.scopes import playbook_time
 from noetl.kernel.state.run_state import RunState
 from noetl.model.outcome import ErrorInfo, Outcome
+from noetl.model.trace_context import attempt_span_id, traceparent
 from noetl.ports.credentials import CredentialError
 from noetl.ports.ledger import Ledger
 from noetl.ports.tool import Call, Tool
@@ -56,16 +56,28 @@ def _prepare(
     tools: Tools, ledger: Ledger, run: RunState, move: RunTask, keychain: Keychain | None
 ) -> tuple[Tool | None, Call, Callable[[Outcome], Outcome]]:
     """The tool, what it is called with, and what makes of its outcome the one that is told."""
-    began = perf_counter_ns()
-    started = time_ns() // 1_000
-    call = tool_call_of(ledger, run, move)
+    system = tools.system
+    began, started = system.monotonic(), system.now()
+    call = tool_call_of(ledger, run, move, traced=tools.traced)
 
     def finish(outcome: Outcome) -> Outcome:
         if keychain is not None:
             outcome = keychain.mask_outcome(move, outcome)
         if outcome.error is not None:
             outcome = _log_traceback(outcome, outcome.error, call.log)
-        return replace(outcome, meta=_meta(ledger, move, outcome, started, began))
+        return replace(
+            outcome,
+            meta={
+                **outcome.meta,
+                "attempt": move.started.attempt,
+                "duration_ms": round((system.monotonic() - began) * 1e3, 3),
+                "started_at": playbook_time(started),
+                "finished_at": playbook_time(system.now()),
+                "trace_id": ledger.trace_id,
+                "span_id": move.idempotency_key[:16],
+                "idempotency_key": move.idempotency_key,
+            },
+        )
 
     return tools.get(move.task.kind), call if keychain is None else mask_call(call, keychain), finish
 
@@ -81,8 +93,9 @@ def _log_traceback(outcome: Outcome, error: ErrorInfo, log: Callable[[str], None
     return replace(outcome, error=replace(error, details={**error.details, "traceback": short}))
 
 
-def tool_call_of(ledger: Ledger, run: RunState, move: RunTask) -> Call:
+def tool_call_of(ledger: Ledger, run: RunState, move: RunTask, *, traced: bool = False) -> Call:
     started = move.started
+    span_id = attempt_span_id(move.idempotency_key, started.attempt) if traced else ""
     return Call(
         execution_id=ledger.execution_id,
         task=move.task.label,
@@ -94,6 +107,7 @@ def tool_call_of(ledger: Ledger, run: RunState, move: RunTask) -> Call:
         attempt=started.attempt,
         idempotency_key=move.idempotency_key,
         run_id=run.id,
+        traceparent=traceparent(ledger.trace_id, span_id) if traced else "",
         timeout=move.timeout,
         folder=ledger.folder,
         log=partial(ledger.log, run, started.iteration, started.task, started.attempt),
@@ -161,16 +175,3 @@ def _run_pure(tool: Tool, call: Call) -> Outcome:
 def _unknown(kind: str) -> Outcome:
     message = f"no tool of kind `{kind}` is installed"
     return error_outcome("not_found", message)
-
-
-def _meta(ledger: Ledger, move: RunTask, outcome: Outcome, started: int, began: int) -> dict[str, Any]:
-    return {
-        **outcome.meta,
-        "attempt": move.started.attempt,
-        "duration_ms": round((perf_counter_ns() - began) / 1e6, 3),
-        "started_at": playbook_time(started),
-        "finished_at": playbook_time(time_ns() // 1_000),
-        "trace_id": ledger.trace_id,
-        "span_id": move.idempotency_key[:16],
-        "idempotency_key": move.idempotency_key,
-    }

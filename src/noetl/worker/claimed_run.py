@@ -1,14 +1,17 @@
-"""One run that the worker owns, and the attempts in flight in it."""
+"""One run or shard that the worker owns, and the attempts in flight in it."""
 
 import asyncio
 
-from noetl.kernel.state.run_state import RunState
+from noetl.events.bodies import EventBody
+from noetl.kernel.state.run_state import RunState, Shard
 from noetl.ports.ledger import Ledger
 from noetl.worker.keychain.execution_keychain import Keychain
 
 
 class ClaimedRun:
-    """Owned under `fence`: as soon as the run has another one, or none, the worker has nothing to say in it.
+    """Owned under `fence`: as soon as it has another one, or none, the worker has nothing to say in it.
+
+    With `shard` it is only that of the run.
 
     `open_attempts` counts attempts that were recorded as started and have not ended, in `tasks` or on their
     way there.
@@ -16,6 +19,7 @@ class ClaimedRun:
 
     __slots__ = (
         "chained",
+        "ended",
         "fence",
         "fetches",
         "interrupted",
@@ -24,19 +28,23 @@ class ClaimedRun:
         "open_attempts",
         "queued",
         "run",
+        "shard",
         "tasks",
         "waits_until",
     )
 
-    def __init__(self, ledger: Ledger, run: RunState) -> None:
+    def __init__(self, ledger: Ledger, run: RunState, shard: Shard | None = None) -> None:
         self.ledger = ledger
         self.run = run
-        self.fence = run.fence
+        self.shard = shard
+        self.fence = (shard or run).fence
         self.chained = 0
         """Runs of this execution that it had one after the other."""
         self.tasks: dict[int, asyncio.Task[None]] = {}
         self.fetches: set[asyncio.Task[None]] = set()
         self.open_attempts = 0
+        self.ended: list[EventBody] = []
+        """Of iterations that have ended, what is to be reported at the next turn of the run."""
         self.queued = False
         self.interrupted = False
         self.waits_until = 0
@@ -47,18 +55,20 @@ class ClaimedRun:
         """Whether nothing of the run is under way, so that another one can take its place."""
         return not self.open_attempts and not self.tasks and not self.fetches
 
-    def follow(self, run: RunState) -> None:
-        """Goes on with another run of the same execution."""
+    def follow(self, run: RunState, shard: Shard | None) -> None:
+        """Goes on with another one of the same execution."""
         self.run = run
-        self.fence = run.fence
+        self.shard = shard
+        self.fence = (shard or run).fence
         self.chained += 1
         self.interrupted = False
         self.waits_until = 0
 
     @property
     def owned(self) -> bool:
-        return self.run.phase == "claimed" and self.run.fence == self.fence
+        owned = self.shard or self.run
+        return owned.phase == "claimed" and owned.fence == self.fence
 
     @property
-    def key(self) -> tuple[str, str]:
-        return self.ledger.execution_id, self.run.id
+    def key(self) -> tuple[str, str, int]:
+        return self.ledger.execution_id, self.run.id, self.shard.start if self.shard is not None else -1

@@ -3,22 +3,25 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
+import msgspec
 from msgspec import Raw
 
 from noetl.dsl.document.playbook import Playbook
-from noetl.events.bodies import EventBody, LoopDone, LoopIterationCompleted, RunSuspended, StepFailed
+from noetl.events.bodies import EventBody, RunSuspended, StepFailed, TaskStarted
 from noetl.events.codec import FORMAT, encode
 from noetl.events.event_kind import KIND_NUMBERS
 from noetl.kernel.net.decider import oversize_error
-from noetl.kernel.plan import Plan
+from noetl.kernel.plan import WAITING_KINDS, Plan
 from noetl.kernel.references.externalize import EVENT_MAX_BYTES, externalize
-from noetl.kernel.references.loop_chunks import add_chunk, add_manifest
+from noetl.kernel.references.loop_chunks import without_results
 from noetl.kernel.result_rules import ResultRules
-from noetl.kernel.state.execution_state import Blob, PendingBlobs
+from noetl.kernel.state.execution_state import Blob
 from noetl.kernel.state.run_fold import RUN_FOLDS, evolve_run
-from noetl.kernel.state.run_state import ExecutionInputs, RunState
+from noetl.kernel.state.run_state import ClaimedPart, ExecutionInputs, RunState, Shard
+from noetl.model.reference import SECRET_MARKER_BYTES
+from noetl.model.secret import SecretOrigin, origins_in
 from noetl.ports.control import PrintedText, RunLease, RunNews, SentEvent
 from noetl.ports.ledger import log_source
 from noetl.ports.results import ExecutionObjects, ResultStore
@@ -26,13 +29,16 @@ from noetl.stores.results.result_reader import ResultReader
 from noetl.stores.results.result_store_objects import ResultStoreObjects, task_objects
 
 FindPlaybook: TypeAlias = Callable[[str], Awaitable[tuple[Playbook, Path]]]
+NameObjects: TypeAlias = Callable[[ExecutionObjects, str, str, str], ExecutionObjects]
+"""The objects of an execution for one run and task of it, with those that have names and belong to nobody."""
 
 
 class RemoteRun:
-    """A run that the server has given to this worker, and what of it the server has not acknowledged.
+    """A run or shard that the server has given to this worker, and what of it that has not acknowledged.
 
-    `durable` counts the events that are, of those reported under this fence. `done`: nothing is left but to
-    report it. `lost`: somebody else owns it, or nobody.
+    `run` is a copy of its own, and `owned` what of it is owned under the fence. `durable` counts the events
+    that are, of those reported under it. `done`: nothing is left but to report it. `lost`: somebody else owns
+    it, or nobody.
     """
 
     __slots__ = (
@@ -41,6 +47,7 @@ class RemoteRun:
         "fence",
         "ledger",
         "lost",
+        "owned",
         "queue",
         "run",
         "start",
@@ -48,11 +55,12 @@ class RemoteRun:
         "uploads",
     )
 
-    def __init__(self, ledger: "RemoteLedger", run: RunState) -> None:
+    def __init__(self, ledger: "RemoteLedger", run: RunState, shard: Shard | None) -> None:
         self.ledger = ledger
         self.run = run
-        self.fence = run.fence
-        self.start = self.durable = run.reported
+        self.owned = shard or run
+        self.fence = self.owned.fence
+        self.start = self.durable = self.owned.reported
         """The number of the first event in `queue`."""
         self.queue: list[SentEvent] = []
         self.uploads = 0
@@ -61,6 +69,10 @@ class RemoteRun:
         self.lost = False
         self.suspended_at: dict[int, int] = {}
         """The number of the event by which an iteration was suspended."""
+
+    @property
+    def shard(self) -> Shard | None:
+        return self.owned if isinstance(self.owned, Shard) else None
 
     @property
     def lease(self) -> RunLease:
@@ -97,6 +109,14 @@ class Uplink(Protocol):
         """Stores what events of the run name; they wait for it."""
         ...
 
+    def seal(self, run: RemoteRun, origins: set[SecretOrigin]) -> None:
+        """Has the server keep what tasks of the run marked secret; events of the run wait for it."""
+        ...
+
+    async def sealed_value(self, origin: SecretOrigin) -> Any:
+        """Raises CredentialError."""
+        ...
+
     def give_back(self, run: RemoteRun) -> None: ...
 
     def recheck(self, run: RemoteRun) -> None:
@@ -124,6 +144,7 @@ class RemoteLedger:
         folder: Path,
         results: ResultStore,
         find_playbook: FindPlaybook,
+        name_objects: NameObjects,
     ) -> None:
         self._uplink = uplink
         self.plan = plan
@@ -133,12 +154,13 @@ class RemoteLedger:
         self.folder = folder
         self.paused = False
         self.stopping = False
-        self.runs: dict[str, RemoteRun] = {}
+        self.runs: dict[int, RemoteRun] = {}
+        """By fence: of one run it may have several shards."""
         self._find_playbook = find_playbook
+        self._name_objects = name_objects
         self._results = results
         self._reader = ResultReader(results)
         self._objects: dict[ResultRules, ResultStoreObjects] = {}
-        self._sizes = PendingBlobs()
         self._blobs: dict[str, bytes] = {}
         self._waiting: list[tuple[dict[RemoteRun, int], Callable[[], None]]] = []
 
@@ -149,10 +171,11 @@ class RemoteLedger:
     async def playbook_of(self, playbook_hash: str) -> tuple[Playbook, Path]:
         return await self._find_playbook(playbook_hash)
 
-    def take(self, run: RunState) -> RemoteRun:
-        """A run that was claimed for this worker. Nothing is claimed in an execution that pauses or stops."""
+    def take(self, run: RunState, shard: Shard | None = None) -> RemoteRun:
+        """What was claimed for this worker. Nothing is claimed in an execution that pauses or stops."""
         self.paused = self.stopping = False
-        remote = self.runs[run.id] = RemoteRun(self, run)
+        remote = RemoteRun(self, run, shard)
+        self.runs[remote.fence] = remote
         return remote
 
     def objects(self, run: RunState, task: str) -> ExecutionObjects:
@@ -160,46 +183,49 @@ class RemoteLedger:
         objects = self._objects.get(rules)
         if objects is None:
             objects = self._objects[rules] = task_objects(self._results, self.execution_id, rules)
+        if run.step.step.tasks[run.step.label_at[task]].kind == "artifact":
+            return self._name_objects(objects, self.execution_id, run.id, task)
         return objects
 
-    def report(self, run: RunState, *bodies: EventBody, claim_next: bool = False) -> RunState | None:  # noqa: ARG002 - the next command comes with the acknowledgement
-        remote = self.runs[run.id]
+    def report(
+        self,
+        run: RunState,
+        *bodies: EventBody,
+        shard: Shard | None = None,
+        claim_next: bool = False,  # noqa: ARG002 - the next command comes with the acknowledgement
+    ) -> ClaimedPart | None:
+        owned = shard or run
+        remote = self.runs[owned.fence]
         before = len(remote.queue)
         for reported in bodies:
             body, data = self._externalized(remote, reported)
-            number = run.reported
+            number = owned.reported
             if type(body) in RUN_FOLDS:
-                evolve_run(run, body)
+                evolve_run(run, without_results(body))
                 if isinstance(body, RunSuspended) and body.reason != "pause":
                     remote.suspended_at[body.iteration] = number
             else:
-                run.phase, run.fence = "ended", 0
-                run.reported += 1
+                owned.phase, owned.fence = "ended", 0
+                owned.reported += 1
             remote.queue.append((KIND_NUMBERS[type(body)], FORMAT, Raw(data)))
             if type(body) is not type(reported):
                 break  # it fits into no event: what was reported with it does not follow
-        remote.done = run.phase != "claimed"
+        remote.done = owned.phase != "claimed"
         self._uplink.queue(remote, len(remote.queue) - before)
         if remote.done:
             self._uplink.hurry()
         return None
 
     def _externalized(self, remote: RemoteRun, body: EventBody) -> tuple[EventBody, bytes]:
-        """As the decider does it with what is reported in its own process."""
+        """As the decider does it with what is reported in its own process; only that gathers results."""
         run, blobs = remote.run, list[Blob]()
-        if isinstance(body, LoopDone):
-            body, blobs = add_manifest(run, body, self._sizes)
         data = encode(body)
+        if SECRET_MARKER_BYTES in data and self._may_be_read_again(run, body):
+            self._uplink.seal(remote, origins_in(msgspec.json.decode(data)))
         if len(data) > self.plan.smallest_limit:
-            externalized, more = externalize(self.plan, run.step, body, self.execution_id)
+            externalized, blobs = externalize(self.plan, run.step, body, self.execution_id)
             if externalized is not body:
                 body, data = externalized, encode(externalized)
-                blobs += more
-        if isinstance(body, LoopIterationCompleted):
-            chunked, more = add_chunk(run, body, len(data), self._sizes)
-            if chunked is not body:
-                body, data = chunked, encode(chunked)
-                blobs += more
         if len(data) > EVENT_MAX_BYTES:
             body = StepFailed(run=run.id, error=oversize_error(body, len(data)))
             data = encode(body)
@@ -208,12 +234,20 @@ class RemoteLedger:
             self._uplink.upload(remote, blob)
         return body, data
 
+    def _may_be_read_again(self, run: RunState, body: EventBody) -> bool:
+        """Whether what an event says is more than a record: inputs are rendered anew for each attempt."""
+        if not isinstance(body, TaskStarted):
+            return True
+        return run.step.step.tasks[run.step.label_at[body.task]].kind in WAITING_KINDS
+
     def uploaded(self, blob: Blob) -> None:
         """Whoever wants it can have it from the server."""
         self._blobs.pop(blob.key, None)
 
-    def give_back(self, run: RunState) -> None:
-        self._uplink.give_back(self.runs[run.id])
+    def give_back(self, run: RunState, shard: Shard | None = None) -> None:
+        # What is not here any more was lost or told: there is nothing of it to give.
+        if (owned := self.runs.get((shard or run).fence)) is not None:
+            self._uplink.give_back(owned)
 
     def when_durable(self, then: Callable[[], None]) -> None:
         waits = {
@@ -244,22 +278,25 @@ class RemoteLedger:
         remote.lost = True
         self._uplink.forget(remote)
         remote.queue.clear()
-        if remote.run.phase == "claimed":
-            remote.run.phase, remote.run.fence = "ready", 0
-        if self.runs.get(remote.run.id) is remote:
-            del self.runs[remote.run.id]
+        if remote.owned.phase == "claimed":
+            remote.owned.phase, remote.owned.fence = "ready", 0
+        self._remove(remote)
         self._uplink.recheck(remote)
         self.settle()
 
     def close_run(self, remote: RemoteRun) -> None:
         """All of it is told."""
-        if self.runs.get(remote.run.id) is remote:
-            del self.runs[remote.run.id]
+        self._remove(remote)
+
+    def _remove(self, remote: RemoteRun) -> None:
+        # Its command may have come a second time, and been taken again.
+        if self.runs.get(remote.fence) is remote:
+            del self.runs[remote.fence]
 
     def receive(self, news: RunNews) -> None:
         """It may come twice, and late: a resumption counts for a suspension that the server has seen."""
-        remote = self.runs.get(news.run)
-        if remote is None or remote.fence != news.fence:
+        remote = self.runs.get(news.fence)
+        if remote is None:
             return
         if not news.owned:
             if not remote.done:
@@ -281,6 +318,9 @@ class RemoteLedger:
     async def read_blob(self, key: str) -> bytes:
         waiting = self._blobs.get(key)
         return waiting if waiting is not None else await self._reader.read(key)
+
+    async def sealed_value(self, origin: SecretOrigin) -> Any:
+        return await self._uplink.sealed_value(origin)
 
     def log(self, run: RunState, iteration: int, task: str, attempt: int, text: str) -> None:
         source = log_source(run, iteration, task, attempt)

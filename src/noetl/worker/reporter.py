@@ -39,6 +39,11 @@ class _Part(NamedTuple):
     start: int
     events: tuple[SentEvent, ...]
 
+    @property
+    def is_last(self) -> bool:
+        """Whether nothing of the run comes after it."""
+        return self.run.done and self.start + len(self.events) == self.run.reported
+
 
 class Reporter:
     """See `noetl.worker.remote.Uplink`, of which this is the part that reports.
@@ -63,6 +68,8 @@ class Reporter:
         self._logs: list[PrintedText] = []
         self._logged = 0
         self._under_way: dict[int, tuple[WorkerReport, list[_Part]]] = {}
+        self._again: list[_Part] = []
+        """What the server could not record yet, as something before it had not come."""
         self._number = 0
         self._lingering: asyncio.TimerHandle | None = None
         self._urgent = False
@@ -71,7 +78,7 @@ class Reporter:
 
     @property
     def idle(self) -> bool:
-        return not (self._dirty or self._under_way or self._logs)
+        return not (self._dirty or self._under_way or self._again or self._logs)
 
     @property
     def full(self) -> bool:
@@ -106,12 +113,18 @@ class Reporter:
         return taken
 
     def upload(self, run: RemoteRun, blob: Blob) -> None:
-        run.uploads += 1
-        self._spawn(self._upload(run, blob))
+        self.send_before(run, self._results.put(*blob), lambda: run.ledger.uploaded(blob))
 
-    async def _upload(self, run: RemoteRun, blob: Blob) -> None:
+    def send_before(self, run: RemoteRun, work: Coroutine[Any, Any, None], then: Callable[[], None]) -> None:
+        """What events of the run rest on: they wait until it is done. It raises ResultError if it fails."""
+        run.uploads += 1
+        self._spawn(self._await_upload(run, work, then))
+
+    async def _await_upload(
+        self, run: RemoteRun, work: Coroutine[Any, Any, None], then: Callable[[], None]
+    ) -> None:
         try:
-            await self._results.put(*blob)
+            await work
         except ResultError:
             # What it reported cannot be recorded without it: somebody else may have more luck.
             if not run.lost:
@@ -120,7 +133,7 @@ class Reporter:
             return
         finally:
             run.uploads -= 1
-        run.ledger.uploaded(blob)
+        then()
         self.hurry()
 
     def flush_if_due(self) -> None:
@@ -151,7 +164,7 @@ class Reporter:
                 fence=part.run.fence,
                 start=part.start,
                 events=part.events,
-                done=part.run.done and not part.run.queue,
+                done=part.is_last,
             )
             for part in parts
         )
@@ -161,7 +174,8 @@ class Reporter:
         return True
 
     def _take(self) -> list[_Part]:
-        parts: list[_Part] = []
+        # As they were: what comes after one of them may be recorded already, or on its way.
+        parts, self._again = self._again, []
         size = 0
         for run in list(self._dirty):
             if run.uploads:
@@ -200,15 +214,13 @@ class Reporter:
                     if not run.open:
                         run.ledger.close_run(run)
                 case "again" if not run.lost:
-                    run.queue[:0] = part.events
-                    run.start = part.start
-                    self._dirty[run] = None
+                    self._again.append(part)
                 case _:
                     self.unreported -= len(part.events)
                     run.ledger.lose(run)
         for ledger in {id(part.run.ledger): part.run.ledger for part in parts}.values():
             ledger.settle()
-        if self._dirty or self._logs:
+        if self._dirty or self._again or self._logs:
             self.flush_if_due()
             self._linger()
         self._wake()
@@ -217,7 +229,9 @@ class Reporter:
         """It was lost: what waits is not sent."""
         if run in self._dirty:
             del self._dirty[run]
-        self.unreported -= len(run.queue)
+        returned = [part for part in self._again if part.run is run]
+        self._again = [part for part in self._again if part.run is not run]
+        self.unreported -= len(run.queue) + sum(len(part.events) for part in returned)
 
     def _linger(self) -> None:
         if self._lingering is None:

@@ -1,13 +1,10 @@
 """A worker of a server: one connection, the runs that it brings, and what drives them."""
 
 import asyncio
-import random
-import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, assert_never
 
-import aiohttp
 import msgspec
 from msgspec import Struct
 
@@ -15,12 +12,14 @@ from noetl.credentials.providers import Providers
 from noetl.credentials.resolver import CredentialResolver
 from noetl.kernel.state.execution_state import Blob
 from noetl.model.errors import NoetlError
+from noetl.model.secret import SecretOrigin
 from noetl.ports.control import (
     PROTOCOL,
-    SUBPROTOCOL,
     Ack,
     Beaten,
+    CheckCredentials,
     ClaimCredit,
+    Drain,
     FetchedPlaybook,
     FetchedValue,
     FetchFailed,
@@ -37,23 +36,25 @@ from noetl.ports.control import (
     RunCommand,
     RunLease,
     Work,
-    decode_from_server,
     encode_message,
 )
+from noetl.process_log import LogEvent, log_event
 from noetl.tools.host.worker_tools import Tools
-from noetl.worker.heartbeat import HeartbeatThread
+from noetl.worker.heartbeat import LeaseClock
 from noetl.worker.keychain.keychains import Keychains
-from noetl.worker.plane_requests import (
-    FetchRefused,
-    ServerAccess,
-    ServerCredentials,
-    ServerResults,
-    ServerUnavailable,
-)
 from noetl.worker.remote import RemoteRun
 from noetl.worker.remote_ledgers import RemoteExecutions
 from noetl.worker.reporter import Reporter
 from noetl.worker.runner import Runner
+from noetl.worker.server_link import (
+    CredentialPreflight,
+    FetchRefused,
+    ServerLink,
+    ServerSecrets,
+    ServerUnavailable,
+    receive_message,
+    send_frames,
+)
 
 TURN = 0.005
 """Seconds of work after which the event loop gets its turn."""
@@ -83,48 +84,50 @@ class WorkerOptions(Struct, frozen=True, kw_only=True):
     directory: Path = Path()
     """Where relative paths of playbooks start."""
     allow_kinds: tuple[str, ...] = ()
+    traced: bool = False
 
 
 class RemoteWorker:
-    """Takes runs from a server until it is told to stop. See `noetl.worker.remote.Uplink`.
+    """Takes runs from a server until it is told to stop. See `noetl.worker.remote.Uplink`."""
 
-    `say` gets a line about what an operator may want to know.
-    """
-
-    def __init__(
-        self, options: WorkerOptions, tools: Tools, http: aiohttp.ClientSession, say: Callable[[str], None]
-    ) -> None:
+    def __init__(self, options: WorkerOptions, tools: Tools, link: ServerLink) -> None:
         self._options = options
         self._tools = tools
-        self._say = say
         self._loop = asyncio.get_running_loop()
-        headers = {"authorization": f"Bearer {options.token}"} if options.token else {}
-        self._access = ServerAccess(http, headers)
-        self._results = ServerResults(self._access)
-        self._resolver = CredentialResolver(Providers(ServerCredentials(self._access)))
+        self._link = link
+        self._system = tools.system
+        self._server_secrets = ServerSecrets(link)
+        self._resolver = CredentialResolver(Providers(self._server_secrets))
+        self._keychains = Keychains(self._resolver)
         self._wake = asyncio.Event()
         self._runner = Runner(
             tools,
-            now=_now,
             wake=self._wake.set,
             at=self._at,
             broken=self._on_broken,
-            keychains=Keychains(self._resolver),
+            keychains=self._keychains,
         )
-        self._reporter = Reporter(self._results, send=self._send, spawn=self._spawn, wake=self._wake.set)
+        self._reporter = Reporter(link.results, send=self._send, spawn=self._spawn, wake=self._wake.set)
         self._session = ""
-        self._heart: HeartbeatThread | None = None
+        self._leases: LeaseClock | None = None
+        self._end_heartbeat: Callable[[], None] = _nothing
         self._executions = RemoteExecutions(
             self,
-            self._access,
-            self._results,
+            link,
             directory=options.directory,
             allow_kinds=options.allow_kinds,
             forget=self._runner.forget,
         )
+        self._preflight = CredentialPreflight(
+            link, self._resolver, self._executions.playbook, options.directory
+        )
         self._frames: asyncio.Queue[bytes] | None = None
         self._side_work: set[asyncio.Task[None]] = set()
-        self._draining = False
+        self._draining = self._leaving = False
+        self._unsent: list[Release] = []
+        """What was given back while there was no connection, or none that was greeted."""
+        self._releasing = 0
+        """Messages that give something back and are not answered: others may not have it yet."""
         self._stopped: asyncio.Future[None] = self._loop.create_future()
 
     # Its life.
@@ -138,14 +141,12 @@ class RemoteWorker:
                 if ended.done():
                     ended.result()
         finally:
-            if self._heart is not None:
-                self._heart.end()
+            self._end_heartbeat()
             for task in (*tasks, *self._side_work):
                 task.cancel()
             await asyncio.gather(*tasks, *self._side_work, return_exceptions=True)
             await self._executions.close()
             await self._resolver.close()
-            await self._results.close()
 
     def drain(self) -> None:
         """Takes nothing more; attempts in flight end and are reported, the rest is given back."""
@@ -180,19 +181,27 @@ class RemoteWorker:
         while True:
             self._wake.clear()
             if not self._reporter.full:
-                self._runner.drive(time.monotonic() + TURN)
+                self._runner.drive(self._system.monotonic() + TURN)
             if self._draining and not self._runner.in_flight:
                 self._runner.give_back()
             self._reporter.flush_if_due()
             if self._draining and self._is_through():
-                self._stop(None)
+                self._leave()
             if self._wake.is_set() or (self._runner.busy and not self._reporter.full):
                 await asyncio.sleep(0)
             else:
                 await self._wake.wait()
 
     def _is_through(self) -> bool:
-        return not self._runner.claimed and self._reporter.idle and not self._executions.open_runs()
+        holds = self._runner.claimed or self._executions.open_runs() or self._releasing
+        return not holds and self._reporter.idle
+
+    def _leave(self) -> None:
+        """Goes when the server knows it, which would wait for what is on its way here for a lease's time."""
+        if self._leaving or self._frames is None:
+            self._stop(None)
+        else:
+            self._leaving = self._send(Release(runs=(), leaving=True))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)
@@ -200,7 +209,7 @@ class RemoteWorker:
         task.add_done_callback(self._side_work.discard)
 
     def _at(self, due: int, action: Callable[[], None]) -> None:
-        self._loop.call_later(max(due - _now(), 0) / 1e6, action)
+        self._loop.call_later(max(due - self._system.now(), 0) / 1e6, action)
 
     # The connection.
 
@@ -211,34 +220,40 @@ class RemoteWorker:
                 try:
                     await self._connect(url.rstrip("/"))
                     wait = 0.05
-                except (aiohttp.ClientError, OSError, TimeoutError, MessageMalformed) as error:
-                    self._say(f"{url}: {str(error) or type(error).__name__}")
+                except (ServerUnavailable, MessageMalformed) as error:
+                    self._log(LogEvent.SERVER_UNREACHABLE, url=url, error=str(error))
             # Not all at once: after a restart a server has them all at its door.
-            await asyncio.sleep(wait * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
+            await asyncio.sleep(wait * self._system.jitter())
             wait = min(wait * 2, LONGEST_WAIT)
 
     async def _connect(self, url: str) -> None:
         """One connection, until it ends. Raises WorkerRejected."""
-        access = self._access
-        async with access.http.ws_connect(
-            f"{url}/api/worker/stream", protocols=(SUBPROTOCOL,), headers=access.headers, max_msg_size=0
-        ) as socket:
-            sent = time.monotonic()
-            await socket.send_bytes(encode_message(self._register_message()))
-            registered = await _receive(socket)
+        async with self._link.connect(url) as connection:
+            sent = self._system.monotonic()
+            await connection.send(encode_message(self._register_message()))
+            registered = await receive_message(connection)
             if isinstance(registered, Rejected):
                 raise WorkerRejected(registered.message, registered.hint)
             if not isinstance(registered, Registered):
                 raise MessageMalformed("the server does not answer as one")
             self._join(url, registered, sent)
             frames = self._frames = asyncio.Queue()
-            sender = self._loop.create_task(_send_frames(socket, frames))
+            sender = self._loop.create_task(send_frames(connection, frames))
             try:
+                if self._draining:  # since it registered, perhaps: then it was given slots
+                    self._send(ClaimCredit(slots=0))
                 self._reporter.resend()
-                while (message := await _receive(socket)) is not None:
+                unsent, self._unsent = self._unsent, []
+                for release in unsent:  # after what was done of it
+                    self._send(release)
+                self._wake.set()
+                while (message := await receive_message(connection)) is not None:
                     await self._handle(message)
             finally:
                 self._frames = None
+                if self._leaving:  # nobody will answer
+                    self._releasing = 0
+                    self._wake.set()
                 sender.cancel()
                 await asyncio.gather(sender, return_exceptions=True)
 
@@ -256,28 +271,35 @@ class RemoteWorker:
         )
 
     def _join(self, url: str, registered: Registered, sent: float) -> None:
-        self._access.join(url, registered.session)
+        self._link.join(url, registered.session)
+        self._releasing = 0  # what it did not say that it holds is free
         if self._session != registered.session:
             self._session = registered.session
-            self._say(f"registered with {url} as session {registered.session}")
+            self._log(LogEvent.REGISTERED, url=url, server=registered.server, pools=self._options.pools)
         else:
-            self._say(f"connected with {url} again")
-        if self._heart is None:
-            self._heart = HeartbeatThread(registered.ttl)
-            self._heart.join_server(url, self._access.headers, sent, registered.ttl)
-            self._heart.start()
-            self._tick()
-        else:
-            self._heart.join_server(url, self._access.headers, sent, registered.ttl)
+            self._log(LogEvent.CONNECTED_AGAIN, url=url)
+        if self._leases is not None:
+            self._leases.renew(registered.ttl, sent)
+            return
+        self._leases = LeaseClock(self._system.monotonic, registered.ttl, sent)
+        self._end_heartbeat = self._link.start_heartbeat(self._leases)
+        self._tick()
+
+    def _log(self, event: LogEvent, **fields: object) -> None:
+        log_event(event, worker=self._options.name, session=self._session or None, **fields)
 
     def _tick(self) -> None:
         """The loop turns; if leases have run out meanwhile, what is in flight here may run elsewhere, too."""
-        if self._heart is not None and not self._stopped.done():
-            self._heart.turn()
+        if self._leases is not None and not self._stopped.done():
+            self._leases.turn()
             self.lease_holds()
-            self._loop.call_later(self._heart.ttl / TICKS_IN_TTL, self._tick)
+            self._loop.call_later(self._leases.ttl / TICKS_IN_TTL, self._tick)
 
     def _send(self, message: Message) -> bool:
+        if isinstance(message, Release):
+            self._releasing += 1
+            if self._frames is None:
+                self._unsent.append(message)
         if self._frames is None:
             return False
         self._frames.put_nowait(encode_message(message))
@@ -295,9 +317,17 @@ class RemoteWorker:
             case News(items=items):
                 for news in items:
                     self._executions.receive(news)
+            case CheckCredentials():
+                self._spawn(self._preflight.answer(message))
+            case Drain():
+                self._log(LogEvent.WORKER_DRAINING)
+                self.drain()
             case Rejected():
                 raise WorkerRejected(message.message, message.hint)
-            case Registered() | Beaten() | Released() | FetchedPlaybook() | FetchedValue() | FetchFailed():
+            case Released():
+                self._releasing = max(self._releasing - 1, 0)
+                self._wake.set()
+            case Registered() | Beaten() | FetchedPlaybook() | FetchedValue() | FetchFailed():
                 pass  # nobody waits for these here
             case _:
                 assert_never(message)
@@ -308,12 +338,12 @@ class RemoteWorker:
                 accepted = await self._executions.accept(command)
             except (FetchRefused, ServerUnavailable) as error:
                 name = msgspec.json.decode(command.run)["state"]["id"]
-                self._say(f"{command.execution}/{name} cannot begin: {error}")
+                self._log(LogEvent.RUN_REFUSED, execution_id=command.execution, run=name, error=error)
                 lease = RunLease(command.execution, name, command.fence)
                 self._send(Release(runs=(lease,), failed=True))
             else:
                 if accepted is not None:
-                    self._runner.take(accepted.ledger, accepted.run)
+                    self._runner.take(accepted.ledger, accepted.run, accepted.shard)
 
     # What its ledgers want.
 
@@ -332,6 +362,15 @@ class RemoteWorker:
     def upload(self, run: RemoteRun, blob: Blob) -> None:
         self._reporter.upload(run, blob)
 
+    def seal(self, run: RemoteRun, origins: set[SecretOrigin]) -> None:
+        if values := self._keychains.take_unsealed(run.ledger.execution_id, origins):
+            self._reporter.send_before(
+                run, self._server_secrets.seal(run.ledger.execution_id, values), self._wake.set
+            )
+
+    async def sealed_value(self, origin: SecretOrigin) -> Any:
+        return await self._server_secrets.sealed_value(origin)
+
     def give_back(self, run: RemoteRun) -> None:
         self._reporter.flush()  # the server knows first what it did
         self._send(Release(runs=(run.lease,)))
@@ -341,29 +380,18 @@ class RemoteWorker:
         self._runner.recheck(run.ledger.execution_id, run.run.id)
 
     def lease_holds(self) -> bool:
-        if self._heart is None or self._heart.lease_holds:
+        if self._leases is None or self._leases.lease_holds:
             return True
         runs = self._executions.open_runs()
         if runs:
-            self._say(f"no heartbeat was answered for {self._heart.ttl:g} s: {len(runs)} runs are given up")
+            self._log(LogEvent.LEASES_GIVEN_UP, seconds=self._leases.ttl, runs=len(runs))
         for run in runs:
             run.ledger.lose(run)
+        if runs:
+            # The server may think otherwise: then it would wait for them as long as this worker lives.
+            self._send(Release(runs=tuple(run.lease for run in runs)))
         return False
 
 
-async def _receive(socket: aiohttp.ClientWebSocketResponse) -> FromServer | None:
-    """The next message; None at the end of the connection. Raises MessageMalformed."""
-    frame = await socket.receive()
-    if frame.type in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT):
-        return decode_from_server(frame.data)
-    return None
-
-
-async def _send_frames(socket: aiohttp.ClientWebSocketResponse, frames: "asyncio.Queue[bytes]") -> None:
-    while True:
-        await socket.send_bytes(await frames.get())
-
-
-def _now() -> int:
-    """Microseconds since 1970, UTC."""
-    return time.time_ns() // 1_000
+def _nothing() -> None:
+    """Before there is a heartbeat, none ends."""

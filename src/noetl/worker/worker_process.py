@@ -4,27 +4,30 @@ import asyncio
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import aiohttp
 
 from noetl.loader import installed_kinds
+from noetl.process_log import LogEvent, log_event
 from noetl.tools.host.worker_tools import Tools
+from noetl.worker.http_link import HttpLink
 from noetl.worker.session import RemoteWorker, WorkerOptions
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-async def run_worker(options: WorkerOptions, say: Callable[[str], None]) -> None:
+async def run_worker(options: WorkerOptions) -> None:
     """Works until a signal stops it: the first lets it drain, the second interrupts what is in flight.
 
     Raises WorkerRejected.
     """
     loop = asyncio.get_running_loop()
-    tools = Tools(installed_kinds().with_allowed(options.allow_kinds))
+    tools = Tools(installed_kinds().with_allowed(options.allow_kinds), traced=options.traced)
     timeout = aiohttp.ClientTimeout(total=None, connect=10, sock_read=300)
     async with aiohttp.ClientSession(timeout=timeout, auto_decompress=False) as http:
-        worker = RemoteWorker(options, tools, http, say)
+        link = HttpLink(http, options.token)
+        worker = RemoteWorker(options, tools, link)
         kills: set[asyncio.Task[None]] = set()
         draining = False
 
@@ -34,16 +37,18 @@ async def run_worker(options: WorkerOptions, say: Callable[[str], None]) -> None
                 kills.add(loop.create_task(worker.kill()))
             else:
                 draining = True
-                say("draining: attempts in flight end, the rest is given back")
+                log_event(LogEvent.WORKER_DRAINING, worker=options.name)
                 worker.drain()
 
         for number in SIGNALS:
             loop.add_signal_handler(number, stop)
         try:
             await worker.run()
+            log_event(LogEvent.WORKER_STOPPED, worker=options.name)
         finally:
             for number in SIGNALS:
                 loop.remove_signal_handler(number)
+            await link.results.close()
             await tools.close()
 
 

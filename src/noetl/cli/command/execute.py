@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     help="Start it once: a second request with this key gives the first one's execution.",
 )
 @click.option("--timeout", metavar="SECONDS", help="How long the execution may take: 90, 5m, 1h30m.")
+@click.option(
+    "--priority",
+    type=click.IntRange(-100, 100),
+    default=0,
+    metavar="N",
+    help="Its runs go to workers before those with a lower one: -100 to 100.  [default: 0]",
+)
 @click.option("--wait", is_flag=True, help="Wait for its end, and print the result.")
 @options.server_options
 def execute(
@@ -37,6 +44,7 @@ def execute(
     labels: tuple[str, ...],
     idempotency_key: str | None,
     timeout: str | None,
+    priority: int,
     wait: bool,
     **flags: str | None,
 ) -> int:
@@ -65,6 +73,7 @@ def execute(
         labels=arguments.parse_labels(labels),
         idempotency_key=idempotency_key or "",
         timeout=None if timeout is None else arguments.parse_seconds(timeout, "--timeout"),
+        priority=priority,
     )
     started: StartedExecution = ask_server(configuration, lambda client: client.start(request))
     if not wait:

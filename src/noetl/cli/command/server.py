@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,8 @@ import msgspec
 
 from noetl.cli import console, options
 from noetl.cli.command_failure import CommandFailure
+from noetl.cli.detachment import detach_process
+from noetl.cli.format import pluralize
 
 if TYPE_CHECKING:
     from noetl.daemon import ServerOptions
@@ -43,7 +47,7 @@ def server() -> None:
     help="Where to listen; 0 is any that is free.",
 )
 @click.option("--detach", is_flag=True, help="Go on in the background when it is ready.")
-@click.option("--embedded-worker", is_flag=True, help="Run tasks in this process, too.")
+@click.option("--embedded-worker", is_flag=True, help="Be a worker of the pool `default`, too.")
 @click.option("--allow-local", is_flag=True, help="Accept playbooks with `executor.kind: local`.")
 @click.option("--tls-cert", type=options.FileName(), metavar="FILE", help="Its certificate and chain, PEM.")
 @click.option("--tls-key", type=options.FileName(), metavar="FILE", help="The key of the certificate, PEM.")
@@ -51,6 +55,8 @@ def server() -> None:
 @options.slots
 @options.tools
 @options.allow_kind
+@options.log_format
+@options.log_level
 @options.output
 def start(
     *,
@@ -64,6 +70,8 @@ def start(
     home: str | None,
     slots: int | None,
     allow_kinds: tuple[str, ...],
+    log_format: str | None,
+    log_level: str | None,
     output: str | None,
 ) -> None:
     """Start a server, and serve until SIGTERM or Ctrl-C.
@@ -76,7 +84,7 @@ def start(
     if (tls_cert is None) != (tls_key is None):
         raise click.UsageError("--tls-cert and --tls-key belong together")
     flags = {"home": home, "slots": slots, "allow_kinds": allow_kinds, "output": output}
-    configuration = read_settings(flags)
+    configuration = read_settings({**flags, "log_format": log_format, "log_level": log_level})
     require_extra()
     from noetl.daemon import ServerOptions
     from noetl.home import server_home_of
@@ -118,34 +126,81 @@ def stop(home: str | None, output: str | None) -> None:
 @home_option
 @options.output
 def status(home: str | None, output: str | None) -> int:
-    """Say whether a server runs in a home. Exits with 3 if none does."""
+    """Say whether a server runs in a home, who works for it, and what waits.
+
+    Exits with 3 if none runs.
+    """
     from noetl.stores.server_record import read_server_record
 
     configuration, server_home = _server_home(home, output)
     record = read_server_record(server_home)
+    document: dict[str, Any] = {"running": record is not None, "url": None, "pid": None}
+    if record is not None:
+        document |= {"url": record.url, "pid": record.pid, **_ask_status(configuration, server_home, record)}
     if configuration.settings.output == "json":
-        fields = {"url": record.url, "pid": record.pid} if record else {"url": None, "pid": None}
-        console.write_json({"running": record is not None, **fields, "home": str(server_home.folder)})
+        console.write_json({**document, "home": str(server_home.folder)})
     elif record is not None:
-        console.write_text(f"{record.url}: running, process {record.pid}\n")
+        console.write_text(_status_text(document))
     else:
         console.write_text(f"no server runs in {console.visible(str(server_home.folder))}\n")
     return 0 if record is not None else 3
 
 
+def _ask_status(configuration: "Configuration", home: "Home", record: "ServerRecord") -> dict[str, Any]:
+    """What the server says of itself; why it says nothing, if it does not."""
+    from noetl.client.http_client import Client
+    from noetl.client.server_requests import ServerError, ServerUnreachable
+    from noetl.stores.server_record import read_token_file
+
+    token = configuration.settings.token or read_token_file(home.admin_token)
+    try:
+        answer: dict[str, Any] = msgspec.to_builtins(Client(record.url, token).status())
+        return answer
+    except (ServerError, ServerUnreachable) as error:
+        return {"ready": False, "problem": str(error)}
+
+
+def _status_text(document: dict[str, Any]) -> str:
+    state = "running" if document["ready"] else f"not ready ({console.visible(document['problem'])})"
+    lines = [f"{document['url']}: {state}, process {document['pid']}"]
+    if "release" in document:
+        executions = f"{pluralize(document['executions'], 'execution')}, {document['stuck']} of them stuck"
+        slots = f"{document['claimed']} of {document['slots']} slots in use"
+        lines += [
+            f"release {document['release']}, up since {document['started_at']}, {document['store']}",
+            f"{executions}; {pluralize(document['workers'], 'worker')}, {slots}",
+        ]
+        for pool in document["pools"]:
+            depth = pluralize(pool["depth"], "run")
+            lines.append(
+                f"pool {console.visible(pool['pool'])}: {depth} ready, for up to {pool['age']:.1f} s"
+            )
+        lines.append(f"last commit {document['last_commit_at'] or 'none'}")
+    return "".join(f"{line}\n" for line in lines)
+
+
 def serve(
-    configuration: "Configuration", home: "Home", settings: "ServerOptions", *, detach: bool = False
+    configuration: "Configuration",
+    home: "Home",
+    settings: "ServerOptions",
+    *,
+    detach: bool = False,
+    on_ready: "Callable[[ServerRecord], None] | None" = None,
 ) -> None:
-    """Serves until it is told to end; detached, returns when the server is ready. Raises CommandFailure."""
+    """Serves until it is told to end; detached, returns when the server is ready. Raises CommandFailure.
+
+    `on_ready` hears when requests are answered.
+    """
     ready: int | None = None
     if detach:
         home.make()
-        if isinstance(forked := _detach(home), bytes):
+        if isinstance(forked := detach_process(home.server_log, "the server"), bytes):
             console.write_bytes(forked)
             return
         ready = forked
     from noetl.api import dedicate_process
     from noetl.daemon import run_server
+    from noetl.process_log import configure_logs
     from noetl.server.http.http_server import ListenFailed
     from noetl.stores.server_record import ServerRunning
 
@@ -156,8 +211,11 @@ def serve(
         else:
             os.write(ready, text)
             os.close(ready)
+        if on_ready is not None:
+            on_ready(record)
 
     dedicate_process()
+    configure_logs(sys.stderr, configuration.settings.log_format, configuration.settings.log_level)
     try:
         asyncio.run(run_server(configuration, home, settings, announce))
     except ListenFailed as error:
@@ -170,7 +228,8 @@ def serve(
 def require_extra() -> None:
     """Raises CommandFailure if what a server needs is not installed."""
     try:
-        import starlette  # noqa: F401 - whether it is there
+        import prometheus_client  # noqa: F401 - whether it is there
+        import starlette  # noqa: F401 - likewise
         import uvicorn  # noqa: F401 - likewise
     except ImportError as error:
         hint = "install noetl[server]"
@@ -192,28 +251,3 @@ def _record_text(configuration: "Configuration", home: "Home", record: "ServerRe
         document: dict[str, Any] = msgspec.to_builtins(record)
         return console.json_bytes({**document, "home": str(home.folder)})
     return f"listening on {record.url}\n".encode()
-
-
-def _detach(home: "Home") -> int | bytes:
-    """Goes on in a child, which gets the end of a pipe to say there what is printed when it is ready.
-
-    The parent gets that. The child has nothing of the terminal: its messages go to the log of the home.
-    """
-    from noetl.stores.private_files import open_private_file
-
-    reading, writing = os.pipe()
-    if os.fork():
-        os.close(writing)
-        with open(reading, "rb") as pipe:
-            if announced := pipe.read():
-                return announced
-        hint = f"{home.server_log} says why"
-        raise CommandFailure("server", "the server did not start", hint=hint, exit_code=3)
-    os.close(reading)
-    os.setsid()
-    nowhere = os.open(os.devnull, os.O_RDONLY)
-    log = open_private_file(home.server_log, os.O_WRONLY | os.O_APPEND)
-    # Whoever waits for the end of our output would else wait for the server.
-    for number, target in ((0, nowhere), (1, log), (2, log)):
-        os.dup2(target, number)
-    return writing

@@ -63,6 +63,55 @@ def check(*, rebuild: bool, **store_flags: str | None) -> int:
 
 
 @store.command()
+@click.argument("file", type=options.FileName(), metavar="FILE")
+@click.option("--without-key", is_flag=True, help="Leave out the key that seals stored credentials.")
+@options.store_options
+def backup(file: str, *, without_key: bool, **store_flags: str | None) -> None:
+    """Copy store, results, logs and key into one file, also while a server uses them.
+
+    FILE is an archive (tar): unpacked into an empty folder it is a home again.
+    """
+    from pathlib import Path
+
+    from noetl.cli.store_access import open_home
+    from noetl.stores.home_backup import BackupExists, back_up_home
+
+    configuration = options.read_configuration(**store_flags)
+    settings = configuration.settings
+
+    async def find() -> Home:
+        home, opened = open_home(configuration, writing=False)
+        await opened.close()
+        return home
+
+    home = asyncio.run(find())
+    try:
+        report = back_up_home(home, Path(file), with_key=not without_key)
+    except BackupExists as error:
+        raise CommandFailure("file", str(error), hint="name another file") from None
+    except OSError as error:
+        raise CommandFailure("file", f"{file}: {error.strerror or error}", exit_code=3) from None
+    elsewhere = [url for url in (settings.result_store, *settings.result_stores) if url]
+    if settings.output == "json":
+        console.write_json(
+            {
+                "file": file,
+                "home": str(home.folder),
+                "bytes": report.bytes,
+                "results": report.results,
+                "key": report.key,
+                "elsewhere": elsewhere,
+            }
+        )
+        return
+    console.write_text(f"{file}: {report.bytes:,} bytes, {pluralize(report.results, 'result')}\n")
+    if report.key:
+        console.say("the key of stored credentials is in it: who has this file can read them")
+    for url in elsewhere:
+        console.say(f"not in it: the results in {console.visible(url)}")
+
+
+@store.command()
 @options.store_options
 def migrate(**store_flags: str | None) -> None:
     """Bring the store to the form that this release uses.

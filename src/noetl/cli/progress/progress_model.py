@@ -14,7 +14,7 @@ from noetl.cli.progress.step_progress import (
     next_milestone,
     wait_text,
 )
-from noetl.cli.report.event_line import retried_text
+from noetl.cli.report.event_line import redriven_text, retried_text
 from noetl.cli.report.follow_up import FollowUp
 from noetl.events import bodies as of
 from noetl.events.event import Event
@@ -281,6 +281,11 @@ class ProgressModel:
     ) -> None:
         self.add_line("wait", event.ts, "", retried_text(body), execution)
 
+    def _on_iterations_redriven(
+        self, execution: ExecutionProgress, body: of.IterationsRedriven, event: Event
+    ) -> None:
+        self.add_line("wait", event.ts, "", redriven_text(body), execution)
+
     def _on_playbook_processed(
         self, execution: ExecutionProgress, body: of.PlaybookProcessed, event: Event
     ) -> None:
@@ -310,6 +315,7 @@ _HANDLERS: dict[type, Callable[[ProgressModel, ExecutionProgress, Any, Event], N
     of.ExecutionPaused: ProgressModel._on_execution_paused,
     of.ExecutionResumed: ProgressModel._on_execution_resumed,
     of.ExecutionRetried: ProgressModel._on_execution_retried,
+    of.IterationsRedriven: ProgressModel._on_iterations_redriven,
     of.PlaybookProcessed: ProgressModel._on_playbook_processed,
 }
 """Events that are not here change nothing that is shown."""

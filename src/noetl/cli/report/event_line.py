@@ -97,9 +97,9 @@ def event_detail(body: EventBody) -> str:
             return (_error_text(body.error) or visible(body.reason)) + _by_text(body.by)
         case of.ExecutionPaused() | of.ExecutionResumed():
             return _by_text(body.by).strip()
-        case of.ExecutionRetried():
+        case of.ExecutionRetried() | of.IterationsRedriven():
             document = f", with {visible(body.file or 'another playbook')}" if body.hash else ""
-            return (retried_text(body) + document + _by_text(body.by)).strip()
+            return (reopened_text(body) + document + _by_text(body.by)).strip()
         case of.ExecutionForked():
             return f"from {body.source} at {body.at}{_by_text(body.by)}"
         case _:
@@ -113,14 +113,26 @@ def retried_text(body: of.ExecutionRetried) -> str:
     return text + (f"; what ran after the failure no longer counts: {taken_back}" if taken_back else "")
 
 
+def reopened_text(body: of.ExecutionRetried | of.IterationsRedriven) -> str:
+    """What runs again."""
+    return retried_text(body) if isinstance(body, of.ExecutionRetried) else redriven_text(body)
+
+
+def redriven_text(body: of.IterationsRedriven) -> str:
+    """What runs again, and what behind it does then."""
+    count = f"{body.iterations:,} failed iteration{'' if body.iterations == 1 else 's'}"
+    behind = ", ".join(map(visible, body.steps))
+    return f"runs again: {count}" + (f"; then, behind them: {behind}" if behind else "")
+
+
 def _run_detail(body: _RunEvent) -> str:
     match body:
         case of.StepScheduled():
             return "final" if body.final else ""
         case of.TokenClaimed():
-            return f"{body.run} by {visible(body.worker)}"
+            return f"{_part_text(body)} by {visible(body.worker)}"
         case of.LeaseExpired():
-            return body.run
+            return _part_text(body)
         case of.TaskStarted():
             again = f", again after {body.redelivery} losses" if body.redelivery else ""
             return f"{_task_text(body)}{again}"
@@ -157,6 +169,11 @@ def log_origin(line: LogLine) -> str:
     if line.iteration is not None:
         origin += f"[{line.iteration}]"
     return f"{origin}#{line.attempt}" if line.attempt > 1 else origin
+
+
+def _part_text(body: of.TokenClaimed | of.LeaseExpired) -> str:
+    """What is claimed, or no more: a run, or a shard of it."""
+    return f"{body.run} from iteration {body.shard}" if body.shard >= 0 else body.run
 
 
 def _task_text(body: of.TaskStarted | of.TaskProcessed) -> str:

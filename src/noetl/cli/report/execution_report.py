@@ -40,6 +40,17 @@ _DISCARDED = {
 }
 
 
+def headline(status: str, took: str, name: str, paint: Paint) -> str:
+    """How an execution is, or ended."""
+    match status:
+        case "completed":
+            return f"completed in {took}: {name}"
+        case "failed" | "cancelled":
+            return paint("error", f"{status} after {took}") + f": {name}"
+        case _:
+            return f"{status}, {took} so far: {name}"
+
+
 class ExecutionReport(Struct, frozen=True):
     """An execution as people shall read it. `source` is what its playbook was read from."""
 
@@ -90,13 +101,7 @@ class ExecutionReport(Struct, frozen=True):
     def _headline(self) -> str:
         state, took = self.state, duration_text(elapsed_micros(self.state, self.last_ts))
         name = f"{visible(state.plan.playbook.metadata.path)} {state.execution_id}"
-        match self.status or state.status:
-            case "completed":
-                return f"completed in {took}: {name}"
-            case "failed" | "cancelled" as status:
-                return self.paint("error", f"{status} after {took}") + f": {name}"
-            case status:
-                return f"{status}, {took} so far: {name}"
+        return headline(self.status or state.status, took, name, self.paint)
 
     def _failure_lines(self) -> list[str]:
         error = first_failure(self.state)

@@ -1,7 +1,7 @@
 """Why an execution is where it is, in words."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from noetl.cli.console import visible
@@ -54,6 +54,12 @@ def wait_lines(explanation: Explanation) -> Iterator[str]:
             yield f"{_step_text(run.step, run.line)} waits for {_awaited_text(waiting)}"
 
 
+def waiting_run_lines(waiting: Iterable[Mapping[str, str]]) -> Iterator[str]:
+    """Steps that wait for somebody, and why, as `waiting` in the JSON has them."""
+    for step in waiting:
+        yield visible(f"{step['step']}: {step['reason']}")
+
+
 def discarded_lines(explanation: Explanation) -> Iterator[str]:
     """The tokens that ended without a run, and the rules that denied them."""
     for lost in explanation.discarded:
@@ -72,6 +78,10 @@ def _run_details(run: RunExplanation) -> Iterator[str]:
     if run.loop is not None:
         loop = run.loop
         yield f"loop: {loop.succeeded} of {loop.total} succeeded, {loop.failed} failed, {loop.open} open"
+        for shard in loop.shards:
+            owner = f" by {visible(shard.worker)}" if shard.worker and shard.phase == "claimed" else ""
+            begun = f"{shard.begun} of {shard.last - shard.first + 1} begun"
+            yield f"  iterations {shard.first} to {shard.last}: {shard.phase}{owner}, {begun}"
     for task in run.tasks:
         yield from _task_lines(task)
     if run.lost:

@@ -137,7 +137,7 @@ def _observe_end(seen: _RunAttempts, body: of.EventBody) -> None:
             error = seen.errors.pop(body.run, {}).get(0)
             if started is not None and started.task == body.task:
                 seen.failed.setdefault(body.run, _failed_attempt(started, error))
-        case of.ExecutionRetried():
+        case of.ExecutionRetried() | of.IterationsRedriven():
             for run in body.runs:
                 seen.failed.pop(run, None)
         case _:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from noetl.cli.store_access import ExecutionOwner
     from noetl.kernel.state.execution_state import ExecutionState
 
-_NEEDING_TOOLS = frozenset({"cancel", "pause", "resume", "retry", "fork", "signal"})
+_NEEDING_TOOLS = frozenset({"cancel", "pause", "resume", "retry", "redrive", "fork", "signal"})
 """Verbs that go on with an execution: its playbook must be one that can run. To look at it, it need not."""
 
 
@@ -22,7 +22,7 @@ class FollowUp:
     def __init__(self, configuration: Configuration) -> None:
         self._flags = [
             f"--{name} {quote(getattr(configuration.settings, name))}"
-            for name in ("home", "store")
+            for name in ("home", "store", "server")
             if configuration.origins[name].source == "flag"
         ]
 

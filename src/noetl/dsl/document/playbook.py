@@ -253,7 +253,8 @@ class KeychainEntry(Struct, frozen=True):
 
 
 class Executor(Struct, frozen=True):
-    kind: Literal["local", "distributed", "hybrid"] = "local"
+    kind: Literal["local", "distributed", "hybrid"] | None = None
+    """None: the playbook runs where it is started."""
     spec: Mapping[str, Json] = {}
     output: Template | None = None
     final_step: str | None = None

@@ -1,6 +1,7 @@
 """A playbook that was read and checked, as bytes: reading it back takes no YAML, no kinds and no Jinja2."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from noetl.expr.expression import Expression
 from noetl.expr.template import Constant, ListTemplate, MappingTemplate
 from noetl.expr.use import Use
 
-PLAYBOOK_FORMAT = 1
+PLAYBOOK_FORMAT = 2
 """To be raised when these classes change, or what their fields mean: older bytes are then not read."""
 
 PARTS: dict[str, type[Struct]] = {
@@ -65,8 +66,13 @@ def _plain(value: Any) -> Any:
             return value
 
 
+@cache  # msgspec evaluates the annotations of the class in each call: that took most of the time of encoding
+def _defaults_of(part: type[Struct]) -> dict[str, Any]:
+    return {field.name: field.default for field in msgspec.structs.fields(part)}
+
+
 def _changed_fields(value: Struct) -> dict[str, Any]:
-    defaults = {field.name: field.default for field in msgspec.structs.fields(value)}
+    defaults = _defaults_of(type(value))
     fields = {name: getattr(value, name) for name in value.__struct_fields__}
     return {name: item for name, item in fields.items() if item is not defaults[name]}
 

@@ -101,7 +101,7 @@ class ExecutorSpecShape(OpenShape):
         Meta(description="How deep executions may start one another. Default 32."),
     ] = None
     no_next_is_error: Annotated[
-        bool | None, Meta(description="Whether a step whose arcs all stay closed has failed.")
+        bool | None, Meta(description="Whether a step with arcs that all stay closed has failed.")
     ] = None
     policy: Annotated[Any, Meta(description="Policy that tasks inherit.", extra={"form": "policy"})] = None
 

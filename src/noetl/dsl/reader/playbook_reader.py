@@ -144,13 +144,13 @@ def _read_executor(
             "write `kind: local`, `distributed` or `hybrid`",
         )
     if spec is None:
-        return Executor(kind=scalar_text(node.get("kind")) or "local")  # type: ignore[arg-type]  # in shape
+        return Executor(kind=scalar_text(node.get("kind")) or None)  # type: ignore[arg-type]  # in shape
     final = spec.get("final_step")
     if final is not None:
         _check_final_step(context, final, steps)
     output, no_next = spec.get("output"), spec.get("no_next_is_error")
     return Executor(
-        kind=scalar_text(node.get("kind")) or "local",  # type: ignore[arg-type]  # in shape
+        kind=scalar_text(node.get("kind")) or None,  # type: ignore[arg-type]  # in shape
         spec={entry.key: node_value(entry.value) for entry in spec},
         output=None if output is None else context.read_template(output, PlaybookPart(ExpressionRole.OUTPUT)),
         final_step=scalar_text(final) if scalar_text(final) in steps else None,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from noetl.engine.catalog.playbook_record import PlaybookSource
+from noetl.engine.catalog.playbook_record import PlaybookSource, registered_file
 from noetl.engine.catalog.playbooks import PlaybookDocument, PlaybookMissing, Playbooks
 from noetl.engine.catalog.preflight import named_children
 from noetl.ports.catalog import CatalogEntry
@@ -15,16 +15,26 @@ LATEST_VERSION = 0
 def entry_source(entry: CatalogEntry, directory: str) -> PlaybookSource:
     """A registered document. Its relative paths start in the directory."""
     name = f"{entry.path}@{entry.version}"
-    # As a file of that directory: who asks for its folder gets the directory, whatever the path looks like.
-    file = str(Path(directory) / f"{name.replace('/', ':')}.yaml")
+    file = str(Path(directory) / registered_file(name))
     return PlaybookSource(entry.source, name, file, entry.dialect or None)
+
+
+async def registered_source(store: Store, path: str, version: int, directory: str) -> PlaybookSource:
+    """A version of a registered playbook. Raises PlaybookMissing."""
+    entry = await store.catalog_entry(path, version)
+    if entry is None:
+        raise PlaybookMissing(f"no playbook `{path}@{version}` is registered", "see `noetl catalog list`")
+    return entry_source(entry, directory)
 
 
 class CatalogPlaybooks(Playbooks):
     """Looks for playbooks in the catalog of a store, and nowhere else."""
 
-    def __init__(self, store: Store, directory: Path, allow_kinds: Iterable[str] = ()) -> None:
+    def __init__(
+        self, store: Store, directory: Path, allow_kinds: Iterable[str] = (), *, allow_local: bool = True
+    ) -> None:
         super().__init__((), allow_kinds)
+        self.allow_local = allow_local
         self._store = store
         self.directory = str(directory)
         self._fetched: dict[tuple[str, int], CatalogEntry | None] = {}
@@ -33,9 +43,14 @@ class CatalogPlaybooks(Playbooks):
     def must_fetch(self) -> bool:
         return True
 
-    async def fetch(self, path: str, version: object) -> None:
-        if (number := _version_number(version)) is not None:
-            await self._fetch(path, number)
+    async def fetch(self, path: str, version: object, at: int) -> object:
+        number = _version_number(version)
+        entry = await self._store.catalog_entry(path, number, at=at) if number is not None else None
+        if entry is None:
+            return version
+        # Under its own number: what is the newest for one parent is not so for the next.
+        self._fetched[path, entry.version] = entry
+        return entry.version
 
     async def _fetch(self, path: str, number: int) -> CatalogEntry | None:
         entry = self._fetched[path, number] = await self._store.catalog_entry(path, number)

@@ -31,6 +31,16 @@ class PlaybookSource(Struct, frozen=True):
     dialect: str | None = None
 
 
+def registered_file(name: str) -> str:
+    """The file that a document of a catalog counts as: who asks for its folder gets its directory."""
+    return f"{name.replace('/', ':')}.yaml"
+
+
+def registered_name(source: PlaybookSource) -> str:
+    """`PATH@VERSION` of a document of a catalog; empty for others."""
+    return source.name if "@" in source.name and source.file.endswith(registered_file(source.name)) else ""
+
+
 class _PlaybookRecord(PlaybookSource, frozen=True):
     """A document and what it was read as, which spares who only looks at an execution to read it again.
 

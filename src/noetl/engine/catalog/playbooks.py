@@ -43,6 +43,10 @@ class PlaybookDocument(Struct, frozen=True):
         return self.record or encode_source(self.source, self.playbook)
 
 
+LOCAL_REFUSED = "`executor.kind: local` would run users' code inside of the server"
+LOCAL_HINT = "leave `kind` out, or start the server with --allow-local"
+
+
 class Playbooks:
     """Reads documents, each once. `folders` are where playbooks named by path are looked for.
 
@@ -60,6 +64,8 @@ class Playbooks:
     ) -> None:
         self._folders = list(folders)
         self.allow_kinds = tuple(allow_kinds)
+        self.allow_local = True
+        """Whether those with `executor.kind: local` may run here."""
         self._on_read = on_read
         self._known = known
         self._unkept: list[PlaybookDocument] = []
@@ -108,8 +114,12 @@ class Playbooks:
         """Whether `find` knows only what was fetched before."""
         return False
 
-    async def fetch(self, path: str, version: object) -> None:
-        """Has `find` see a playbook that lies where reading takes a while. Raises StoreError."""
+    async def fetch(self, path: str, version: object, at: int) -> object:  # noqa: ARG002 - files have no past
+        """Has `find` see a playbook that lies where reading takes a while; the version to ask it for.
+
+        That is the one that was current at the time `at`, unless the version says which. Raises StoreError.
+        """
+        return version
 
     async def read_stored(self, store: Store, playbook_hash: str) -> PlaybookDocument:
         """The document that an execution in this store runs. Raises StoreUnusable, PlaybookInvalid."""

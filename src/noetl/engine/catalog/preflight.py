@@ -8,7 +8,13 @@ from typing import Any, NamedTuple
 from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Playbook, Position, Task
 from noetl.dsl.document.problem import PlaybookInvalid, Problem
-from noetl.engine.catalog.playbooks import PlaybookDocument, PlaybookMissing, Playbooks
+from noetl.engine.catalog.playbooks import (
+    LOCAL_HINT,
+    LOCAL_REFUSED,
+    PlaybookDocument,
+    PlaybookMissing,
+    Playbooks,
+)
 from noetl.expr.template import Constant
 from noetl.model.errors import NoetlError
 from noetl.model.json import Json
@@ -74,7 +80,9 @@ class Preflight:
         key = document.playbook.hash, name
         needs = self._known.get(key)
         if needs is None:
-            lacking = _lacking(document.playbook, self._kinds, name)
+            lacking = [*_lacking(document.playbook, self._kinds, name)]
+            if document.playbook.executor.kind == "local" and not self._playbooks.allow_local:
+                lacking.append(Problem(name, 1, 1, CODE, "error", LOCAL_REFUSED, LOCAL_HINT))
             unknown = _unknown_stores(document, name, self._stores)
             children = tuple(named_children(document.playbook))
             needs = self._known[key] = _Needs((*lacking, *unknown), children)

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import uuid_utils
 from msgspec.structs import replace
 
 from noetl.dsl.document.playbook import Playbook
@@ -13,7 +12,6 @@ from noetl.engine.catalog.playbooks import PlaybookDocument
 from noetl.engine.effects import effects_of_row
 from noetl.engine.execution import ExecutionOrigin, ExecutionResources, LiveExecution
 from noetl.engine.history.lookup import PAGE, decode_rows
-from noetl.engine.timers import now
 from noetl.events.bodies import Patch
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.net.commands import Fork
@@ -30,6 +28,7 @@ from noetl.ports.store import (
     StoreUnusable,
     merge_effects,
 )
+from noetl.system import SYSTEM
 
 
 class CannotFork(NoetlError):
@@ -60,7 +59,7 @@ async def write_fork(
 
     Raises CannotFork if the rows could not have come from this document, or nothing is left to do.
     """
-    execution_id = str(uuid_utils.uuid7())
+    execution_id = SYSTEM.new_execution_id()
     rows = await _with_own_results(results, rows, command.source, execution_id)
     try:
         state = replay(document.plan, execution_id, decode_rows(execution_id, rows))
@@ -76,7 +75,8 @@ async def write_fork(
     for row in rows:
         effects = merge_effects(effects, effects_of_row(row))
     copy = Append(execution_id=execution_id, expected_version=0, rows=rows, effects=effects)
-    live = LiveExecution(state, ExecutionOrigin(), _lone_resources(results))
+    live = LiveExecution(execution_id, _lone_resources(results))
+    live.load(state, ExecutionOrigin())
     live.submit(command)
     fork, _ = live.take_append()
     for blob in live.take_blobs():
@@ -96,7 +96,7 @@ def _lone_resources(results: ResultStore) -> ExecutionResources:
     async def read_playbook(playbook_hash: str) -> tuple[Playbook, Path]:
         raise StoreUnusable(f"nobody runs {playbook_hash} here")
 
-    return ExecutionResources(results, read_blob, read_playbook, lambda *_: None, lambda: None)
+    return ExecutionResources(results, read_blob, read_playbook, lambda *_: None, lambda: None, SYSTEM.now)
 
 
 async def _with_own_results(
@@ -134,5 +134,5 @@ def fork_command(
         hash=document.playbook.hash,
         file=document.source.file,
         workload=dict(workload),
-        shift=max(0, now() - rows[-1].ts),
+        shift=max(0, SYSTEM.now() - rows[-1].ts),
     )

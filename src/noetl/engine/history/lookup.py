@@ -46,6 +46,14 @@ async def find_execution(store: Store, name: str) -> ExecutionRecord:
             raise ExecutionUnknown(f"`{name}` begins the ids of several executions", f"write more: {listing}")
 
 
+async def require_execution(store: Store, execution_id: str) -> ExecutionRecord:
+    """The execution with this id. Raises ExecutionUnknown."""
+    record = await store.execution(execution_id)
+    if record is None:
+        raise ExecutionUnknown(f"there is no execution `{execution_id}`")
+    return record
+
+
 async def _latest(store: Store) -> ExecutionRecord:
     newest = (await store.executions(ExecutionQuery(roots=True, limit=1))).executions
     if not newest:

@@ -1,12 +1,13 @@
 """An execution, read back whole: its playbook, its events and the state that they amount to."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import msgspec
 from msgspec import Struct
 
 from noetl.dsl.document.playbook import Playbook
-from noetl.engine.catalog.playbook_record import load_record
+from noetl.engine.catalog.playbook_record import decode_record, load_record
 from noetl.engine.history.lookup import (
     CHECK,
     HistoryUnreadable,
@@ -52,7 +53,18 @@ async def read_plan(store: Store, record: ExecutionRecord, allow_kinds: Iterable
     data = await store.playbook(record.playbook)
     if data is None:
         raise HistoryUnreadable(f"the playbook of {record.execution_id} is missing in the store", CHECK)
-    return Plan(load_record(data, allow_kinds))
+    return _recorded_plan(data) or Plan(load_record(data, allow_kinds))
+
+
+@lru_cache(maxsize=16)
+def _recorded_plan(data: bytes) -> Plan | None:
+    """That of `Plan(load_record(data))`, where the record has what its document was read as.
+
+    Whoever asks for executions asks for many of one playbook, and planning takes longer than to read a short
+    history. A plan never changes, so they share it.
+    """
+    playbook = decode_record(data)
+    return Plan(playbook) if playbook is not None else None
 
 
 async def read_history(store: Store, name: str, allow_kinds: Iterable[str] = ()) -> History:

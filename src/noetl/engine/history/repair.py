@@ -1,7 +1,7 @@
 """A repaired document for an execution that failed: whether all that happened fits it (semantics §10)."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -13,9 +13,12 @@ from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Retry
 from noetl.kernel.net.operations import decide_retry
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.kernel.state.run_fold import all_frames
+from noetl.kernel.state.run_fold import all_frames, kept_frames
 from noetl.kernel.state.run_state import RunState
 from noetl.ports.store import Store
+
+ReopenedRuns: TypeAlias = Callable[[ExecutionState], list[RunState]]
+"""The runs that go on with a repaired document. Raises Refused if there are none."""
 
 
 class CannotRepair(Refused):
@@ -24,17 +27,27 @@ class CannotRepair(Refused):
     hint = "`noetl executions fork --at SEQ --playbook FILE` runs again from an earlier event"
 
 
-async def fold_with_repair(store: Store, state: ExecutionState, repaired: PlaybookDocument) -> ExecutionState:
-    """What has become of a failed execution, folded with the repaired document.
+def retried_runs(state: ExecutionState) -> list[RunState]:
+    """What a retry opens again. Raises Refused."""
+    if not state.over:
+        raise Refused("only an execution that has ended goes on with another playbook")
+    decide_retry(state, Retry(), state.last_ts)
+    return list(state.failed_runs.values())
 
-    Raises CannotRepair; Refused if it cannot be retried at all.
+
+async def fold_with_repair(
+    store: Store, state: ExecutionState, repaired: PlaybookDocument, reopened: ReopenedRuns
+) -> ExecutionState:
+    """What has become of an execution, folded with the repaired document.
+
+    Raises CannotRepair; Refused if nothing of it can be opened again.
     """
-    decide_retry(state, Retry())
+    runs = reopened(state)
     name = repaired.source.name
     path, its_path = state.plan.playbook.metadata.path, repaired.playbook.metadata.path
     if path != its_path:
         raise CannotRepair(f"{name} is the playbook `{its_path}`, and the execution runs `{path}`")
-    if changes := list(_changes(state, repaired.playbook.steps)):
+    if changes := list(_changes(state, repaired.playbook.steps, runs)):
         raise CannotRepair(f"the execution cannot go on with {name}: {'; '.join(changes)}")
     try:
         return await fold_history(store, repaired.plan, state.execution_id)
@@ -42,10 +55,10 @@ async def fold_with_repair(store: Store, state: ExecutionState, repaired: Playbo
         raise CannotRepair(f"the execution cannot go on with {name}: {fault}") from fault
 
 
-def _changes(state: ExecutionState, repaired: Mapping[str, Step]) -> Iterator[str]:
+def _changes(state: ExecutionState, repaired: Mapping[str, Step], reopened: list[RunState]) -> Iterator[str]:
     """What may not have changed but has: of ended steps anything, of failed ones what came before."""
     failed: dict[str, list[RunState]] = {}
-    for run in state.failed_runs.values():
+    for run in reopened:
         failed.setdefault(run.step.name, []).append(run)
     for name, summary in state.summaries.items():
         if not summary.runs:
@@ -79,9 +92,10 @@ def _ended_tasks(step: Step, runs: list[RunState]) -> tuple[set[int], set[int]]:
     ended: set[int] = set()
     failed: set[int] = set()
     for run in runs:
-        if run.error is None:  # its arcs failed: all of its tasks had ended
+        redriven = run.error is None and not run.unhandled and kept_frames(run)
+        if run.error is None and not redriven:  # its arcs failed: all of its tasks had ended
             ended |= set(range(len(step.tasks)))
-        for frame in all_frames(run):
+        for frame in redriven or all_frames(run):
             labels = set(frame.visits)
             ended |= set(range(frame.at))
             ended |= {at for at, task in enumerate(step.tasks) if task.label in labels and at != frame.at}

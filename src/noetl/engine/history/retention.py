@@ -12,6 +12,7 @@ from noetl.engine.task_log import TaskLog
 from noetl.model.reference import MARKER, MARKER_BYTES, stored_keys
 from noetl.ports.results import ResultMissing, ResultStore
 from noetl.ports.store import ENDED_STATUSES, ExecutionQuery, ExecutionRecord, Store
+from noetl.stores.credentials.sealed_values import forget_sealed_values
 from noetl.stores.home_folder import Home
 from noetl.stores.ownership import Owners
 
@@ -52,7 +53,7 @@ class ResultExpiry:
             if most is not None and looked_at >= most:
                 break
             looked_at += 1
-            ownership = self._owners.acquire(record.execution_id)
+            ownership = self._owners.acquire(record.execution_id, served=record.lives_on_server)
             if ownership is None:
                 continue
             with ownership:
@@ -139,7 +140,7 @@ async def delete_execution(home: Home, store: Store, results: ResultStore, recor
     False if a process owns it, one above it has not ended, or it is gone. The execution goes last: what
     fails or crashes half-way is done again the next time. Raises StoreError, ResultError, OSError.
     """
-    ownership = Owners(home.owners).acquire(record.execution_id)
+    ownership = Owners(home.owners).acquire(record.execution_id, served=record.lives_on_server)
     if ownership is None:
         return False
     with ownership:
@@ -149,6 +150,7 @@ async def delete_execution(home: Home, store: Store, results: ResultStore, recor
         if await _wanted(store, record):
             return False
         await results.delete(record.execution_id)
+        await forget_sealed_values(store, record.execution_id)
         TaskLog(home.logs).remove(record.execution_id)
         return await store.delete(record.execution_id)
 

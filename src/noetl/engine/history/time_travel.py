@@ -7,7 +7,8 @@ import msgspec
 from noetl.engine.history.read import History
 from noetl.engine.summary import execution_json, marking_json
 from noetl.kernel.state.execution_state import ExecutionState, Token
-from noetl.kernel.state.run_state import Frame, RunState
+from noetl.kernel.state.run_state import Frame, RunState, Shard
+from noetl.kernel.state.shards import unbegun
 from noetl.model.secret import printable_value
 from noetl.model.timestamp import iso_time
 
@@ -53,10 +54,22 @@ def _run_json(run: RunState) -> dict[str, Any]:
         if loop is None
         else {
             "total": loop.total,
-            "started": loop.next,
+            "started": loop.next - len(unbegun(run)),
             "succeeded": loop.succeeded,
             "failed": loop.failed,
+            **({"shards": [_shard_json(shard) for shard in run.shards.values()]} if run.sharded else {}),
         },
+    }
+
+
+def _shard_json(shard: Shard) -> dict[str, Any]:
+    """Who has which iterations: from `first` to `last`, of which those before `next` have begun."""
+    return {
+        "first": shard.start,
+        "last": shard.end - 1,
+        "next": shard.next,
+        "phase": shard.phase,
+        "worker": shard.worker or None,
     }
 
 

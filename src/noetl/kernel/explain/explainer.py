@@ -8,6 +8,7 @@ from noetl.dsl.document.playbook import Position, Step
 from noetl.events.bodies import (
     CancelRequested,
     ExecutionRetried,
+    IterationsRedriven,
     LeaseExpired,
     NextEvaluated,
     StepScheduled,
@@ -106,7 +107,7 @@ class _Explainer:
                 self.runs[body.run].task_processed(event, body)
             case CancelRequested(error=None) as body:
                 self.cancelled = Cancellation(seq=event.seq, by=body.by, reason=body.reason)
-            case ExecutionRetried(runs=names):
+            case ExecutionRetried(runs=names) | IterationsRedriven(runs=names):
                 for name in names:
                     self.runs[name].failing.clear()
                     self.runs[name].routing = None
@@ -114,7 +115,8 @@ class _Explainer:
 
     def _explain_ended_run(self, name: str) -> None:
         """A run that has left the net is explained at once, so that its values need not be kept."""
-        if name in self.runs and name not in self.state.runs and name not in self.state.failed_runs:
+        keeping = (self.state.runs, self.state.failed_runs, self.state.redrivable)
+        if name in self.runs and not any(name in runs for runs in keeping):
             self.over[name] = self.runs.pop(name).explanation(self.now)
 
     def _note_arrival(self, event: Event, body: TokenEnqueued) -> None:

@@ -88,12 +88,24 @@ class TaskExplanation(ExplanationPart):
     retries: tuple[RetriedAttempt, ...] = ()
 
 
+class ShardExplanation(ExplanationPart):
+    """Iterations `first` to `last`, of which `begun` have begun; `worker` has them, or had them last."""
+
+    first: int
+    last: int
+    begun: int
+    phase: str
+    worker: str = ""
+
+
 class LoopExplanation(ExplanationPart):
     total: int
     max_in_flight: int
     succeeded: int = 0
     failed: int = 0
     open: int = 0
+    shards: tuple[ShardExplanation, ...] = ()
+    """Of a distributed loop: who has which iterations now."""
 
 
 class ArcExplanation(ExplanationPart):

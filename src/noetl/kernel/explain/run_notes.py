@@ -18,6 +18,7 @@ from noetl.kernel.explain.explanation_parts import (
     RoutingExplanation,
     RunExplanation,
     RunWait,
+    ShardExplanation,
     TaskExplanation,
     TokenArrival,
 )
@@ -253,6 +254,16 @@ class RunNotes:
                 succeeded=loop.succeeded,
                 failed=loop.failed,
                 open=len(run.frames),
+                shards=tuple(
+                    ShardExplanation(
+                        first=shard.start,
+                        last=shard.end - 1,
+                        begun=shard.next - shard.start,
+                        phase=shard.phase,
+                        worker=shard.worker,
+                    )
+                    for shard in run.shards.values()
+                ),
             )
             if loop is not None
             else None,

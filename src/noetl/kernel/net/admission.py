@@ -81,9 +81,8 @@ def _fail_by_expression(
     """An expression raised: the branch ends here, and the execution has failed."""
     fault = expression_error_info(error)
     bodies = fail_at_admission(state, tokens, fault)
-    executor = state.plan.playbook.executor
     failed = isinstance(bodies[-1], StepFailed)
-    if failed and (state.step_of(tokens[0]).step.arcs or executor.no_next_is_error):
+    if failed and state.routes(state.step_of(tokens[0])):
         run = run_id(state.version + 1)
         bodies.append(NextEvaluated(run=run, event="step.failed", handled=False, error=fault))
     return bodies

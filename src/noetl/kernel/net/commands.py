@@ -5,6 +5,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from noetl.events.bodies import EventBody, ParentTask, Patch
+from noetl.kernel.state.run_state import ClaimedPart
 from noetl.model.outcome import ErrorInfo
 
 
@@ -22,19 +23,30 @@ class Request(Struct, frozen=True, kw_only=True):
     file: str = ""
     timeout: float | None = None
     """Seconds the execution may take; None leaves it to the playbook."""
+    priority: int = 0
     error: ErrorInfo | None = None
 
 
 class Claim(Struct, frozen=True):
-    """A worker takes a run that is ready. The number of the event that says so is the fence."""
+    """A worker takes a run that is ready. The number of the event that says so is the fence.
+
+    Of a distributed loop it takes the shard that begins with iteration `shard`.
+    """
 
     run: str
     worker: str = ""
     session: str = ""
+    shard: int = -1
+
+
+def claim_of(part: ClaimedPart, worker: str, session: str = "") -> Claim:
+    """The claim of a run, or of a shard of it."""
+    run, shard = part
+    return Claim(run.id, worker, session, -1 if shard is None else shard.start)
 
 
 class Report(Struct, frozen=True):
-    """What happened in a run, by its owner: all or nothing.
+    """What happened in a run, by its owner: all or nothing. Of a shard, by the owner of that.
 
     `report_no` is the number of its first event among all that were reported under this fence, from 0.
     What was recorded already gives no events. `data` are the bodies as a worker elsewhere has encoded them,
@@ -49,7 +61,7 @@ class Report(Struct, frozen=True):
 
 
 class LeaseLost(Struct, frozen=True):
-    """The owner of a run is gone, gives it back, or never had it.
+    """The owner of a run or shard is gone, gives it back, or never had it.
 
     The third owner in a row that is gone without having reported anything ends the run.
     """
@@ -60,8 +72,11 @@ class LeaseLost(Struct, frozen=True):
 
 
 class Cancel(Struct, frozen=True):
+    """With `error` the execution has failed then, and can be retried."""
+
     by: str = ""
     reason: str = ""
+    error: ErrorInfo | None = None
 
 
 class Pause(Struct, frozen=True):
@@ -85,6 +100,19 @@ class Retry(Struct, frozen=True):
     repaired document, which the state was folded with.
     """
 
+    by: str = ""
+    children: tuple[str, ...] = ()
+    hash: str = ""
+    file: str = ""
+
+
+class Redrive(Struct, frozen=True):
+    """Run the failed iterations of loops that have ended again; with `step`, of those at that step.
+
+    The rest is as of `Retry`.
+    """
+
+    step: str = ""
     by: str = ""
     children: tuple[str, ...] = ()
     hash: str = ""
@@ -157,6 +185,7 @@ Command: TypeAlias = (
     | Resume
     | Signal
     | Retry
+    | Redrive
     | CompleteStep
     | SkipStep
     | PatchCtx

@@ -18,6 +18,7 @@ from noetl.events.bodies import (
     StepDone,
     StepFailed,
     StepScheduled,
+    TaskStarted,
     TokenClaimed,
     TokenDiscarded,
 )
@@ -37,6 +38,7 @@ from noetl.kernel.net.commands import (
     LeaseLost,
     PatchCtx,
     Pause,
+    Redrive,
     Report,
     Request,
     Resume,
@@ -51,6 +53,8 @@ from noetl.kernel.net.operations import REPORTABLE, REPORTED_INSIDE, RUN_ENDS, d
 from noetl.kernel.net.quiescence import decide_join, decide_quiescence
 from noetl.kernel.net.routing import decide_routing, seal_run_end
 from noetl.kernel.pipeline.interpreter import cancel_run
+from noetl.kernel.pipeline.loops import end_loop
+from noetl.kernel.pipeline.waits import detached_child
 from noetl.kernel.plan import Plan, StepPlan
 from noetl.kernel.references.externalize import EVENT_MAX_BYTES, externalize
 from noetl.kernel.references.loop_chunks import add_chunk, add_manifest
@@ -58,14 +62,14 @@ from noetl.kernel.state.agenda import AdmitToken, DeliverSignal, FireJoin, Route
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.fold import evolve
 from noetl.kernel.state.run_fold import RunEnd
-from noetl.kernel.state.run_state import RunState
+from noetl.kernel.state.run_state import RunState, Shard
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import encode_value
 
 MAX_EVENTS_AT_ONCE = 10_000
 """Events after which `handle` leaves the rest for another append."""
 
-_FROM_OUTSIDE = frozenset({Request, Signal, PatchCtx, Fork, Retry, CompleteStep})
+_FROM_OUTSIDE = frozenset({Request, Signal, PatchCtx, Fork, Retry, Redrive, CompleteStep})
 """Commands that bring values along, of whatever size."""
 
 _LEAVES_RUN_OPEN = (REPORTED_INSIDE - {RunSuspended}) | {TokenClaimed}
@@ -95,7 +99,9 @@ def decide(state: ExecutionState, command: Command, now: int) -> list[EventBody]
         case Signal():
             return operations.decide_signal(state, command)
         case Retry():
-            return operations.decide_retry(state, command)
+            return operations.decide_retry(state, command, now)
+        case Redrive():
+            return operations.decide_redrive(state, command, now)
         case CompleteStep() | SkipStep():
             return decide_end_by_hand(state, command, now)
         case PatchCtx():
@@ -126,7 +132,7 @@ def decide_next(state: ExecutionState, now: int) -> list[EventBody]:
             run = state.runs[item.run]
             if run.phase == "ended":
                 return decide_routing(state, run, now)
-            return [StepDone(run=run.id, result=run.inherited, source="server")]
+            return [_end_by_server(run)]
         case FireJoin():
             return decide_join(state, item.step, now)
         case DeliverSignal():
@@ -135,6 +141,13 @@ def decide_next(state: ExecutionState, now: int) -> list[EventBody]:
             return [RunResumed(run=run_id, reason="signal", iteration=int(iteration), payload=payload)]
         case _:
             assert_never(item)
+
+
+def _end_by_server(run: RunState) -> RunEnd:
+    """The end of a run that no worker ends: all its shards are through, or it has no tasks."""
+    if run.sharded:
+        return structs.replace(end_loop(run), source="server")
+    return StepDone(run=run.id, result=run.inherited, source="server")
 
 
 def _decide_stop(state: ExecutionState) -> list[EventBody]:
@@ -174,8 +187,11 @@ def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
 
 
 def _unrecorded_data(state: ExecutionState, report: Report) -> Sequence[bytes]:
-    """What a worker sent, but for what is recorded already."""
-    return report.data[state.runs[report.run].reported - report.report_no :]
+    """What a worker sent, but for what is recorded already, and what the server says instead of it."""
+    owned = state.runs[report.run].owned_under(report.fence)
+    start = owned.reported - report.report_no if owned is not None else 0
+    end = len(report.data) - (isinstance(owned, Shard) and type(report.bodies[-1]) is StepFailed)
+    return report.data[start:end]
 
 
 def _within_limit(
@@ -239,9 +255,10 @@ def _record(
             if size > limit:
                 body, data = _externalize_body(state, body, data)
                 size = len(data)
-            if kind is LoopIterationCompleted:
-                body, data = _store_chunk(state, body, data)  # type: ignore[arg-type]  # its type was asked
-                size = len(data)
+        if kind is LoopIterationCompleted:
+            # Here, not by its worker: that keeps no results, and the next one may be another.
+            body, data = _store_chunk(state, body, data)  # type: ignore[arg-type]  # its type was asked
+            size = len(data)
         if size > EVENT_MAX_BYTES:
             body = end_oversized(state, body, size)
             data = encode(body)
@@ -249,14 +266,23 @@ def _record(
         event = Event(state.version + 1, now, body, data)
         evolve(state, event)
         events.append(event)
+        if kind is TaskStarted and body.at:  # type: ignore[union-attr]  # its type was asked
+            _note_detached(state, body)  # type: ignore[arg-type]  # likewise
         if size > EVENT_MAX_BYTES:
             return  # what was decided with it does not follow
+
+
+def _note_detached(state: ExecutionState, body: TaskStarted) -> None:
+    """A child that its task does not wait for is started whatever else is in the append."""
+    run = state.runs[body.run]
+    if (child := detached_child(run, run.frames[body.iteration])) is not None:
+        state.pending_effects.detached.append(child)
 
 
 def _seal_body(state: ExecutionState, body: RunEnd, now: int) -> EventBody:
     run = state.runs[body.run]
     if isinstance(body, LoopDone):
-        body, blobs = add_manifest(run, body, state.pending_blobs)
+        body, blobs = add_manifest(run, body, state.pending_effects)
         state.blobs.extend(blobs)
     return seal_run_end(state, run, body, now)
 
@@ -280,7 +306,7 @@ def _store_chunk(
     state: ExecutionState, body: LoopIterationCompleted, data: bytes
 ) -> tuple[LoopIterationCompleted, bytes]:
     run = state.runs[body.run]
-    chunked, blobs = add_chunk(run, body, len(data), state.pending_blobs)
+    chunked, blobs = add_chunk(run, body, len(data), state.pending_effects)
     if chunked is body:
         return body, data
     state.blobs.extend(blobs)

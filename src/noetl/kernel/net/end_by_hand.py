@@ -9,11 +9,11 @@ from noetl.events.bodies import (
     StepFailed,
     StepScheduled,
     StepSkipped,
-    TokenDiscarded,
 )
 from noetl.events.identifiers import run_id
 from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import CompleteStep, SkipStep
+from noetl.kernel.net.operations import require_step, runs_after_failure, take_back
 from noetl.kernel.net.routing import seal_run_end
 from noetl.kernel.plan import StepPlan
 from noetl.kernel.state.execution_state import ExecutionState
@@ -28,7 +28,7 @@ def decide_end_by_hand(state: ExecutionState, command: CompleteStep | SkipStep, 
     Runs that failed elsewhere stay so. The step's own writes are evaluated on the state as it is. Raises
     Refused.
     """
-    plan = _require_step(state, command.step)
+    plan = _require_open_step(state, command.step)
     failed = [run for run in state.failed_runs.values() if run.step is plan and run.error is not None]
     if failed:
         return _end_failed(state, failed, command, now)
@@ -49,20 +49,14 @@ def decide_end_by_hand(state: ExecutionState, command: CompleteStep | SkipStep, 
     return bodies
 
 
-def _require_step(state: ExecutionState, name: str) -> StepPlan:
+def _require_open_step(state: ExecutionState, name: str) -> StepPlan:
     if state.status == "new":
         raise Refused("there is no such execution")
     if state.status in ("completed", "cancelled", "refused"):
         raise Refused(f"the execution is {state.status}")
     if state.stopping:
         raise Refused("the execution was cut short as a whole: only `retry` goes on with it")
-    plan = state.plan.by_name.get(name)
-    if plan is None:
-        from noetl.dsl.document.shape_check import did_you_mean  # noqa: PLC0415 - brings Jinja2, and few are wrong
-
-        near = did_you_mean(name, state.plan.by_name)
-        raise Refused(f"there is no step `{name}`" + (f"; {near}" if near else ""))
-    return plan
+    return require_step(state, name)
 
 
 def _end_failed(
@@ -78,18 +72,11 @@ def _end_failed(
         keeps=tuple(name for name in state.failed_runs if name not in opened),
         by=command.by,
         superseded=tuple(name for name in state.ran_after_failure if state.plan.by_name[name].above & bits),
+        ends=runs_after_failure(state, bits),
     )
+    ends = [_end_of(state, run, command, now) for run in failed]
     # What came of another failure as well may go, too: that one is still to be settled, and sends it anew.
-    born_of_failure = [
-        token.id
-        for token in state.tokens.values()
-        if token.after_failure and state.step_of(token).above & bits
-    ]
-    return [
-        retried,
-        *(_end_of(state, run, command, now) for run in failed),
-        *(TokenDiscarded(token=token, reason="retried") for token in born_of_failure),
-    ]
+    return [retried, *ends, *take_back(state, retried, bits)]
 
 
 def _end_of(

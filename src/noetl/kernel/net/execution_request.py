@@ -15,13 +15,12 @@ from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Request
 from noetl.kernel.pipeline.policy import SECOND, expression_error_info
 from noetl.kernel.scopes import CTX_BYTES, inline_stand_in, limit_error, state_scope, workload_scope
-from noetl.kernel.state.execution_state import ExecutionState
-from noetl.kernel.state.run_state import COUNTING_LOSSES
+from noetl.kernel.state.execution_state import ENDING_WITHOUT_ARCS, ExecutionState
 from noetl.kernel.state.variables import json_size, mapping_size
 from noetl.model.errors import ExpressionError
 from noetl.model.reference import escape
 
-DECIDER = COUNTING_LOSSES
+DECIDER = ENDING_WITHOUT_ARCS
 """The number of these rules, recorded with each execution."""
 
 
@@ -44,6 +43,7 @@ def decide_request(state: ExecutionState, command: Request, now: int) -> list[Ev
         decider=DECIDER,
         trace_id=command.trace_id,
         file=command.file,
+        priority=command.priority,
     )
     error = command.error
     workload: dict[str, Any] = {}

@@ -94,8 +94,10 @@ def seal_run_end(
     Where that raises, the run has failed. If it had failed already, why it did stays and nothing is written.
     """
     loop_done = isinstance(body, LoopDone)
-    if state.stopping or (
-        not run.step.step.writes and not (loop_done and run.loop is not None and run.loop.contributions)
+    if (
+        state.stopping
+        or run.superseded
+        or (not run.step.step.writes and not (loop_done and run.loop is not None and run.loop.contributions))
     ):
         return body
     try:

@@ -1,6 +1,6 @@
 """What a run wants next: an interpreter of pipelines without input or output."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -21,7 +21,7 @@ from noetl.kernel.pipeline.task_inputs import Secrets, next_attempt, open_consta
 from noetl.kernel.pipeline.waits import begin_wait, outcome_after_wait, wait_attempt_meta
 from noetl.kernel.plan import WAITING_KINDS
 from noetl.kernel.references.resolve import Fetched, Unfetched
-from noetl.kernel.state.run_state import Frame, RunState
+from noetl.kernel.state.run_state import Frame, RunState, Shard
 from noetl.model.errors import ExpressionError
 from noetl.model.outcome import ErrorInfo, failed
 
@@ -55,20 +55,45 @@ def advance(run: RunState, now: int, secrets: Secrets | None = None, fetched: Fe
             )
     except Unfetched as error:
         return Fetch(error.keys)
-    if run.can_start and run.loop is not None:
+    if run.startable and run.loop is not None:
         # With a keychain inputs are masked, constant or not, so the slow way is gone.
-        begun = open_constant_iteration(run, now) if secrets is None else None
-        return begun or Record(LoopIterationStarted(run=run.id, index=run.loop.next))
+        # An iteration that is redriven has begun before, and goes on where it was.
+        is_new = not run.loop.redriven
+        begun = open_constant_iteration(run, run.loop.next, now) if secrets is None and is_new else None
+        return begun or Record(LoopIterationStarted(run=run.id, index=run.loop.following))
     if not run.frames:
-        return end_loop(run)
+        return Finish(end_loop(run))
     return Wait(earliest_wait)
+
+
+def advance_shard(
+    run: RunState, shard: Shard, now: int, secrets: Secrets | None = None, fetched: Fetched = _NOTHING
+) -> Move:
+    """The same for a shard of a run: its iterations begin one after the other."""
+    if shard.phase == "suspended":
+        return Suspend()
+    if shard.phase != "claimed":
+        raise Refused(f"shard {shard.start} of {run.id} is {shard.phase}, not claimed")
+    if not shard.open:
+        begun = open_constant_iteration(run, shard.next, now) if secrets is None else None
+        return begun or Record(LoopIterationStarted(run=run.id, index=shard.next))
+    index = shard.open[0]
+    if str(index) not in run.busy:
+        return Wait()
+    try:
+        return advance_frame(run, run.frames[index], now, secrets, fetched)
+    except Unfetched as error:
+        return Fetch(error.keys)
 
 
 def pause_run(run: RunState) -> RunSuspended | None:
     """What to record instead of going on, once no task is in flight; None before that."""
-    if any(frame.running and frame.suspension is None for frame in run.frames.values()):
-        return None
-    return RunSuspended(run=run.id, reason="pause")
+    return None if is_in_flight(run.frames.values()) else RunSuspended(run=run.id, reason="pause")
+
+
+def is_in_flight(frames: Iterable[Frame]) -> bool:
+    """Whether a task of these has begun that no wait holds."""
+    return any(frame.running and frame.suspension is None for frame in frames)
 
 
 def cancel_run(

@@ -12,11 +12,14 @@ from noetl.kernel.pipeline.policy import expression_error_info
 from noetl.kernel.references.resolve import Fetched
 from noetl.kernel.scopes import EvaluationScope, loop_scope
 from noetl.kernel.state.reducers import combine
-from noetl.kernel.state.run_state import RunState, reducer_of
+from noetl.kernel.state.run_state import SHARDING, RunState, reducer_of
 from noetl.kernel.state.variables import variable_at
 from noetl.model.errors import ExpressionError
 from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import escape, is_manifest, is_reference, is_table_reference
+
+SHARDS_EACH = 4
+"""Shards of a distributed loop for each iteration that may be in flight."""
 
 
 def start_loop(run: RunState, now: int, fetched: Fetched) -> Move:
@@ -38,7 +41,20 @@ def start_loop(run: RunState, now: int, fetched: Fetched) -> Move:
     except ExpressionError as error:
         return Finish(StepFailed(run=run.id, error=expression_error_info(error)))
     total = items["length"] if isinstance(items, dict) else len(items)
-    return Record(LoopStarted(run=run.id, total=total, items=items, max_in_flight=max_in_flight))
+    size = 0
+    if loop.placement == "distributed" and run.inputs.decider >= SHARDING:
+        size = shard_size(total, max_in_flight, loop.window)
+    return Record(
+        LoopStarted(run=run.id, total=total, items=items, max_in_flight=max_in_flight, shard_size=size)
+    )
+
+
+def shard_size(total: int, max_in_flight: int, window: int) -> int:
+    """How many iterations a worker claims together: few enough for all to fit into the window.
+
+    And for a worker that is done early to get some of what is left: each place in flight has several.
+    """
+    return max(min(window // max_in_flight, -(-total // (max_in_flight * SHARDS_EACH))), 1)
 
 
 def _stored_items(run: RunState, data: Template, now: int) -> dict[str, Any] | None:
@@ -76,21 +92,18 @@ def _max_in_flight(scope: EvaluationScope, value: int | Expression) -> int:
         raise ExpressionError(f"`max_in_flight` is a number, not {number!r}") from None
 
 
-def end_loop(run: RunState) -> Move:
-    """No iteration is open and none will begin. The result is what no chunk holds yet."""
+def end_loop(run: RunState) -> LoopDone | StepFailed:
+    """No iteration is open and none will begin. The results are the server's to add: workers keep none."""
     loop = run.loop
     assert loop is not None  # noqa: S101 - only a loop has no frames while it is claimed
     if loop.broken >= 0:
-        return Finish(_loop_failed(run, loop.broken))
-    return Finish(
-        LoopDone(
-            run=run.id,
-            total=loop.total,
-            succeeded=loop.succeeded,
-            failed=loop.failed,
-            failures=tuple(loop.failures),
-            result=[*loop.results, *[None] * (loop.total - loop.base - len(loop.results))],
-        )
+        return _loop_failed(run, loop.broken)
+    return LoopDone(
+        run=run.id,
+        total=loop.total,
+        succeeded=loop.succeeded,
+        failed=loop.failed,
+        failures=tuple(loop.failures),
     )
 
 

@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from msgspec import structs
-
 from noetl.dsl.document.playbook import Task
 from noetl.events.bodies import LoopIterationStarted, TaskStarted
 from noetl.expr.runtime.marker import ReferenceUnresolved, SecretRefused
-from noetl.expr.template import Constant, Template, template_uses
+from noetl.expr.template import Constant, Template
 from noetl.kernel.pipeline.moves import RunTask
-from noetl.kernel.plan import WAITING_KINDS, ConstantInputs, timeout_of
+from noetl.kernel.plan import WAITING_KINDS, ConstantInputs, reads_keychain, timeout_of
 from noetl.kernel.references.resolve import Fetched, Unfetched, with_needed_values
 from noetl.kernel.scopes import EvaluationScope, item_keys, task_scope
 from noetl.kernel.state.run_state import Frame, RunState
@@ -165,14 +163,28 @@ def _tool_values(
 
 # The fast path of `Record(LoopIterationStarted)` and then `next_attempt` of the new frame: both are reported
 # together. Not with args: they may hold references, which only `next_attempt` looks for.
-def open_constant_iteration(run: RunState, now: int) -> RunTask | None:
-    """The next iteration with its task, if that is all of it and nothing is to be evaluated."""
-    task, loop = run.step.only_task, run.loop
-    if task is None or loop is None or run.args or task.kind in WAITING_KINDS:
+def open_constant_iteration(run: RunState, index: int, now: int) -> RunTask | None:
+    """The iteration with its task, if that is all of it and nothing is to be evaluated."""
+    task = run.step.only_task
+    if task is None or run.args or task.kind in WAITING_KINDS:
         return None
-    frame = Frame(loop.next, visits={task.label: 1})
-    attempt = _constant_attempt(run, frame, task, run.step.constant_inputs[task.label], now)
-    return structs.replace(attempt, opens=LoopIterationStarted(run=run.id, index=frame.index))
+    frame = Frame(index, visits={task.label: 1})
+    opens = LoopIterationStarted(run=run.id, index=index)
+    return _constant_attempt(run, frame, task, run.step.constant_inputs[task.label], now, opens)
+
+
+# The fast path of recording one iteration after the other and asking `advance` each time: one report for all
+# that may begin saves a decision, an append of its own and a callback for each. Waiting frames still wait: no
+# time has passed. test_kernel_fast_paths.py holds both equal.
+def open_more_iterations(run: RunState, opened: RunTask, now: int, most: int) -> list[RunTask]:
+    """What `advance` would ask for next, one after the other, once `opened` was recorded; with it `most`."""
+    if opened.opens is None:
+        return []
+    first = opened.opens.index
+    further = (
+        open_constant_iteration(run, first + ahead, now) for ahead in range(1, min(run.startable, most))
+    )
+    return [move for move in further if move is not None]
 
 
 def _decoy_scope(
@@ -238,8 +250,13 @@ def _missing_secrets_error(error: Unfetched, secrets: Secrets | None) -> NoetlEr
 
 # The fast path of `_render_attempt`: most tasks of large loops have constant inputs, and rendering them for
 # every attempt would cost a scope each time. test_kernel_fast_paths.py holds that both give the same.
-def _constant_attempt(
-    run: RunState, frame: Frame, task: Task, constants: ConstantInputs, now: int
+def _constant_attempt(  # noqa: PLR0917 - what is attempted, and with what
+    run: RunState,
+    frame: Frame,
+    task: Task,
+    constants: ConstantInputs,
+    now: int,
+    opens: LoopIterationStarted | None = None,
 ) -> RunTask:
     """As `_render_attempt`, where nothing is to be evaluated or fetched."""
     attempt = frame.attempt if frame.losses > 0 else frame.attempt + 1
@@ -247,6 +264,7 @@ def _constant_attempt(
     return RunTask(
         task=task,
         started=_task_started(run, frame, attempt, constants.inputs, now),
+        opens=opens,
         inputs=constants.inputs,
         args=args,
         spec=constants.spec,
@@ -285,11 +303,6 @@ def _render_inputs(task: Task, scope: EvaluationScope) -> tuple[dict[str, Any], 
     own = scope.mapping(task.args)
     args = scope.namespaces["args"] = {**args, **own}
     return {**scope.mapping(task.inputs), "args": own}, args
-
-
-def reads_keychain(task: Task) -> bool:
-    data = (*task.inputs.values(), *(task.args or {}).values())
-    return any(use.path[0] == "keychain" for value in data for use in template_uses(value))
 
 
 def idempotency_key(run: RunState, frame: Frame, task: Task, attempt: int) -> str:

@@ -13,6 +13,7 @@ from noetl.kernel.pipeline.policy import SECOND
 from noetl.kernel.pipeline.task_inputs import idempotency_key
 from noetl.kernel.plan import seconds_in
 from noetl.kernel.scopes import playbook_time
+from noetl.kernel.state.execution_state import ChildStart
 from noetl.kernel.state.run_state import Frame, Resumption, RunState
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
 
@@ -98,10 +99,26 @@ def _child_timeout(run: RunState, frame: Frame) -> Outcome:
     return failed(error, playbook={"execution_id": child, "status": "running"})
 
 
+def child_start(run: RunState, frame: Frame) -> ChildStart:
+    """The child of the attempt that the frame is at."""
+    return ChildStart(child_id(run, frame), _attempt_id(run, frame), frame.input or {})
+
+
+def detached_child(run: RunState, frame: Frame) -> ChildStart | None:
+    """The child of the task that has just started, if that starts one and does not wait for it."""
+    if run.task(frame).kind != "playbook" or waits_for_child(run, frame):
+        return None
+    return child_start(run, frame)
+
+
+def _attempt_id(run: RunState, frame: Frame) -> str:
+    task = run.task(frame).label
+    return task_run_id(run.id, frame.index, task, frame.visits[task], frame.attempt)
+
+
 def child_id(run: RunState, frame: Frame) -> str:
     """The id of an execution that this attempt starts: a UUIDv7 of the parent's time, the rest a hash."""
-    task = run.task(frame).label
-    attempt_id = task_run_id(run.id, frame.index, task, frame.visits[task], frame.attempt)
+    attempt_id = _attempt_id(run, frame)
     parent = run.inputs.execution_id
     digest = hashlib.sha256(f"{parent}/{attempt_id}".encode()).digest()
     try:

@@ -1,15 +1,17 @@
 """Results of loops in chunks: written as they come, so that a long loop stays small in memory."""
 
+from operator import itemgetter
 from typing import Any
 
 from msgspec import structs
 
-from noetl.events.bodies import LoopDone, LoopIterationCompleted
+from noetl.events.bodies import EventBody, LoopDone, LoopIterationCompleted
 from noetl.kernel.references.reference_builder import ReferenceBuilder, value_preview
+from noetl.kernel.result_rules import ResultRules
 from noetl.kernel.server_reads import NOTHING
-from noetl.kernel.state.execution_state import Blob, PendingBlobs
+from noetl.kernel.state.execution_state import Blob, LoopBytes, PendingEffects
 from noetl.kernel.state.run_state import LoopState, RunState
-from noetl.model.reference import encode_value, is_reference, manifest
+from noetl.model.reference import encode_value, is_reference, manifest, split_chunk
 
 LIMITS_IN_CHUNK = 4
 """Results are stored when they take so many times what one value may take: 256 KiB."""
@@ -19,7 +21,7 @@ CHUNKS_OF_ONE_SIZE = 200
 
 
 def add_chunk(
-    run: RunState, body: LoopIterationCompleted, size: int, pending: PendingBlobs
+    run: RunState, body: LoopIterationCompleted, size: int, pending: PendingEffects
 ) -> tuple[LoopIterationCompleted, list[Blob]]:
     """The end of an iteration; with a chunk if it is time to store what the loop holds.
 
@@ -27,33 +29,53 @@ def add_chunk(
     not what a retry might still replace.
     """
     loop = run.loop
-    if loop is None:
+    if loop is None or body.index < loop.base:
         return body, []
     # Remembered beside the state: to count a loop's results anew for each iteration would be quadratic.
-    try:
-        bytes_held = pending.loop_bytes[run.id]
-    except KeyError:
-        bytes_held = sum(len(encode_value(result)) for result in loop.results)
-    pending.loop_bytes[run.id] = bytes_held + size
+    held = pending.loop_bytes.get(run.id)
+    if held is None:
+        held = pending.loop_bytes[run.id] = _count_held(loop)
+    if body.index != loop.low:
+        held.behind_gap[body.index] = size  # it waits for one before it
+        return body, []
+    held.before_gap += size + sum(
+        [held.behind_gap.pop(index, 0) for index in range(body.index + 1, _low_after(loop, body.index))]
+    )
     # They double: the event that ends the loop names all chunks, and has a limit, too.
     most = run.step.rules.limit * LIMITS_IN_CHUNK << len(loop.chunks) // CHUNKS_OF_ONE_SIZE
-    if bytes_held + size <= most:
+    if held.before_gap <= most:
         return body, []
     chunked, blobs = force_chunk(run, body)
     if chunked.chunk is None:
         return body, []
     if chunked.chunk["size"] * 2 <= most:
-        # The estimate was too high. What waits behind a gap is counted when the gap is closed.
-        pending.loop_bytes[run.id] = chunked.chunk["size"]
+        held.before_gap = chunked.chunk["size"]  # the estimate was too high
         return body, []
-    pending.loop_bytes[run.id] = 0
+    held.before_gap = 0
     return chunked, blobs
+
+
+def _count_held(loop: LoopState) -> LoopBytes:
+    held = LoopBytes()
+    for index, result in enumerate(loop.results, loop.base):
+        if index < loop.low:
+            held.before_gap += len(encode_value(result))
+        elif index in loop.ended:
+            held.behind_gap[index] = len(encode_value(result))
+    return held
+
+
+def without_results(body: EventBody) -> EventBody:
+    """What a worker folds: what an iteration gave is kept by the server, and never sent again."""
+    if isinstance(body, LoopIterationCompleted):
+        return structs.replace(body, result=None, contributions=(), chunk=None)
+    return body
 
 
 def force_chunk(run: RunState, body: LoopIterationCompleted) -> tuple[LoopIterationCompleted, list[Blob]]:
     """The end of an iteration with a chunk of all that can be stored by then, however little it is."""
     loop = run.loop
-    if loop is None or body.index != loop.low or body.status != "success":
+    if loop is None or body.index != loop.low or body.status != "success" or body.index < loop.base:
         return body, []
     end = min(_low_after(loop, body.index), *loop.failed_frames, loop.total)
     if end <= body.index:
@@ -76,24 +98,20 @@ def _low_after(loop: LoopState, index: int) -> int:
     return low
 
 
-def add_manifest(run: RunState, body: LoopDone, pending: PendingBlobs) -> tuple[LoopDone, list[Blob]]:
-    """The end of a loop, with a manifest of its results if they are many.
-
-    Up to here `body.result` ends with the results that no chunk holds; a worker that never heard of the
-    chunks sends them all.
-    """
+def add_manifest(run: RunState, body: LoopDone, pending: PendingEffects) -> tuple[LoopDone, list[Blob]]:
+    """The end of a loop with its results, which were recorded as they came; a manifest if they are many."""
     loop, rules = run.loop, run.step.rules
     pending.loop_bytes.pop(run.id, None)
-    if loop is None or not isinstance(body.result, list):
+    if loop is None:
         return body, []
     data = b""
-    results = body.result[len(body.result) - (loop.total - loop.base) :]
+    results = [*loop.results, *[None] * (loop.total - loop.base - len(loop.results))]
     if not loop.chunks:
         data = encode_value(results)
         if len(data) <= rules.limit:
-            return body, []
+            return structs.replace(body, result=results), []
     builder = ReferenceBuilder(run.inputs.execution_id, NOTHING)
-    chunks: list[dict[str, Any]] = list(loop.chunks)
+    chunks = _with_redone(loop, builder, rules)
     if results:
         chunks.append(builder.store_chunk(results, loop.base, rules))
         data = data or encode_value(results[:100])
@@ -103,6 +121,18 @@ def add_manifest(run: RunState, body: LoopDone, pending: PendingBlobs) -> tuple[
     if gathered := _gather_selected(run, [*pieces, _select(run, results, loop.base)]):
         result |= {"extracted": builder.externalize_selected(gathered, rules), "selected": list(gathered)}
     return structs.replace(body, result=result), list(builder.blobs.values())
+
+
+def _with_redone(loop: LoopState, builder: ReferenceBuilder, rules: ResultRules) -> list[dict[str, Any]]:
+    """The chunks so far; what was redriven since stands between their parts, in chunks of its own."""
+    if not loop.redone:
+        return list(loop.chunks)
+    chunks: list[dict[str, Any]] = []
+    for chunk in loop.chunks:
+        redone = [index for index in sorted(loop.redone) if chunk["from"] <= index < chunk["to"]]
+        chunks += split_chunk(chunk, redone)
+        chunks += [builder.store_chunk([loop.redone[index]], index, rules) for index in redone]
+    return sorted(chunks, key=itemgetter("from"))
 
 
 def _select(run: RunState, results: list[Any], start: int) -> dict[str, list[Any]]:

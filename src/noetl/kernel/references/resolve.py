@@ -10,6 +10,7 @@ from noetl.model.errors import NoetlError
 from noetl.model.json import Json
 from noetl.model.reference import (
     StoredReference,
+    chunk_items,
     escape,
     is_manifest,
     is_reference,
@@ -58,7 +59,8 @@ def with_needed_values(work: Callable[[Fetched], T], fetched: Fetched, first: tu
 def referenced_value(reference: dict[str, Any], fetched: Fetched) -> Any:
     """What this stands for. Raises KeyError where it was not fetched."""
     if is_manifest(reference):
-        stored = [item for key in stored_keys(reference) for item in fetched[key]]
+        chunks = reference["chunks"]
+        stored = [item for chunk in chunks for item in chunk_items(chunk, fetched[chunk["key"]])]
         return stored + reference.get("tail", [])
     value = fetched[reference["key"]]
     writes = reference.get("set", ())
@@ -83,7 +85,7 @@ def element_at(items: Any, index: int) -> Any:
     if not chunks or index >= chunks[-1]["to"]:
         return items["tail"][index - (chunks[-1]["to"] if chunks else 0)]
     chunk = chunks[bisect_right(chunks, index, key=itemgetter("to"))]
-    return part_reference(chunk["key"], (index - chunk["from"],))
+    return part_reference(chunk["key"], (index - chunk["from"] + chunk.get("skip", 0),))
 
 
 def substitute_fetched(value: Any, fetched: Fetched, used: set[str]) -> Any:

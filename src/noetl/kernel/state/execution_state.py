@@ -14,10 +14,12 @@ from noetl.kernel.state.variables import Variables, Watchers
 from noetl.model.outcome import ErrorInfo
 
 Status: TypeAlias = Literal["new", "refused", "running", "paused", "completed", "failed", "cancelled"]
-STATE_FORMAT = 3
+STATE_FORMAT = 4
 """Changes whenever a snapshot of another number could be misread."""
 HOLDING_BACK = 2
 """The first version of the rules by which what failed holds back what a retry of it could still change."""
+ENDING_WITHOUT_ARCS = 5
+"""The first version by which a step without arcs ends its branch, whatever `no_next_is_error` says."""
 StepStatus: TypeAlias = Literal[
     "completed", "failed", "running", "waiting", "not_admitted", "cancelled", "skipped"
 ]
@@ -36,22 +38,39 @@ def blob_of(execution_id: str, data: bytes, rules: ResultRules) -> Blob:
     return Blob(f"{rules.store}:{key}" if rules.store else key, data, rules.compression)
 
 
-class PendingBlobs:
-    """What goes with a state and is no part of it: blobs to store, and sizes that save work.
+class ChildStart(Struct, frozen=True):
+    """An execution that a task starts, by the id that it will have; `inputs` are the task's."""
 
-    `blobs` are for the owner of the state to take away and store before the events are committed.
-    `loop_bytes` is how many bytes of results each loop holds; where a loop is missing they are counted anew.
+    execution_id: str
+    task_run_id: str
+    inputs: dict[str, Any]
+
+
+class LoopBytes(Struct):
+    """Bytes of results that a loop holds: of those without a gap, and by index of those behind one."""
+
+    before_gap: int = 0
+    behind_gap: dict[int, int] = {}
+
+
+class PendingEffects:
+    """What goes with a state and is no part of it: blobs to store, children to start, sizes that save work.
+
+    `blobs` are for the owner of the state to take away and store before the events are committed, `detached`
+    for it to start: a run may be over by the end of the append in which it started one.
+    `loop_bytes` is how much each loop holds; where a loop is missing, it is counted anew.
     """
 
-    __slots__ = ("blobs", "loop_bytes")
+    __slots__ = ("blobs", "detached", "loop_bytes")
 
     def __init__(self) -> None:
         self.blobs: list[Blob] = []
-        self.loop_bytes: dict[str, int] = {}
+        self.detached: list[ChildStart] = []
+        self.loop_bytes: dict[str, LoopBytes] = {}
 
-    # States are equal whatever waits to be stored: a replay has nothing to store.
+    # States are equal whatever waits to be stored or started: a replay has nothing of either.
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PendingBlobs)
+        return isinstance(other, PendingEffects)
 
     __hash__ = None  # type: ignore[assignment]  # it changes
 
@@ -151,6 +170,7 @@ class ExecutionState(Struct):
     """The version of the rules that it began with: they decide to its end."""
     status: Status = "new"
     paused: bool = False
+    priority: int = 0
     started_at: int = 0
     ended_at: int = 0
     last_ts: int = 0
@@ -180,6 +200,8 @@ class ExecutionState(Struct):
     failures_in_row: dict[str, int] = {}
     """By step, how many of its last runs failed unhandled. Earlier rules do not count them."""
     failed_runs: dict[str, RunState] = {}
+    redrivable: dict[str, RunState] = {}
+    """Loops that have ended though iterations failed in them, the last of them: `redrive` opens these."""
     failing: int = 0
     ran_after_failure: OrderedSet[str] = field(default_factory=OrderedSet)
     """Steps with a run that came of an unhandled failure."""
@@ -196,12 +218,12 @@ class ExecutionState(Struct):
     finished: Literal["", "completed", "failed", "cancelled"] = ""
     result: Any = None
     error: ErrorInfo | None = None
-    pending_blobs: PendingBlobs = field(default_factory=PendingBlobs, name="ledger")
+    pending_effects: PendingEffects = field(default_factory=PendingEffects, name="ledger")
 
     @property
     def blobs(self) -> list[Blob]:
         """What must be stored before the events are committed that name it; whoever does so empties it."""
-        return self.pending_blobs.blobs
+        return self.pending_effects.blobs
 
     @property
     def execution_id(self) -> str:
@@ -222,6 +244,12 @@ class ExecutionState(Struct):
         result of its own step and hides no earlier error.
         """
         return self.decider >= HOLDING_BACK
+
+    def routes(self, step: StepPlan) -> bool:
+        """Whether the arcs of a step are looked at when a run of it ends; if not, its branch ends with it."""
+        if step.arcs:
+            return True
+        return self.decider < ENDING_WITHOUT_ARCS and self.plan.playbook.executor.no_next_is_error
 
     @property
     def cut_short(self) -> bool:

@@ -7,11 +7,11 @@ from noetl.events import bodies as of
 from noetl.events.bodies import EventBody, EventSource, Patch
 from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
-from noetl.kernel.state import marking, run_fold
+from noetl.kernel.state import marking, reopen_fold, run_fold, shards
 from noetl.kernel.state.agenda import AdmitToken, DeliverSignal, RouteRun
-from noetl.kernel.state.execution_state import ExecutionState, ForkPoint, UnhandledFailure
+from noetl.kernel.state.execution_state import ExecutionState, UnhandledFailure
 from noetl.kernel.state.run_fold import RUN_FOLDS
-from noetl.kernel.state.run_state import RunState, reducer_of
+from noetl.kernel.state.run_state import RunState, Shard, reducer_of
 from noetl.kernel.state.variables import Variables, watching_tokens
 from noetl.model.outcome import ErrorInfo
 
@@ -47,6 +47,7 @@ def _fold_requested(state: ExecutionState, body: of.PlaybookExecutionRequested, 
         raise WrongSequence("the execution was requested already")
     state.status = "running"
     state.decider = state.inputs.decider = body.decider
+    state.priority = body.priority
     state.started_at = event.ts
     state.inputs.trace_id = body.trace_id
 
@@ -80,29 +81,37 @@ def _fold_playbook_processed(state: ExecutionState, body: of.PlaybookProcessed, 
 
 def _fold_token_claimed(state: ExecutionState, body: of.TokenClaimed, event: Event) -> None:
     run = require_run(state, body.run)
-    if run.phase != "ready":
+    owned: RunState | Shard = run
+    if run.sharded:
+        owned = shards.shard_at(run, body.shard)
+        if owned.phase != "ready" or owned.start != body.shard:
+            raise WrongSequence(f"shard {body.shard} of {run.id} is {owned.phase} and cannot be claimed")
+        shards.claim_shard(run, owned, event.seq)
+        owned.worker = body.worker
+    elif run.phase != "ready":
         raise WrongSequence(f"{run.id} is {run.phase} and cannot be claimed")
-    state.ready.discard(run.id)
-    run_fold.claim_run(run, event.seq)
-    run.session = body.session
+    else:
+        run_fold.claim_run(run, event.seq)
+    owned.session = body.session
     run.since = run.since or event.ts
+    marking.offer_run(state, run)
 
 
 def _fold_lease_expired(state: ExecutionState, body: of.LeaseExpired, event: Event) -> None:
     run = require_run(state, body.run)
-    if run.fence != body.fence:
+    owned = run.owned_under(body.fence)
+    if owned is None:
         raise WrongSequence(f"{run.id} is not owned under fence {body.fence}")
-    # That an owner is gone may be noticed much later: it worked until the last event before.
-    marking.stop_clock(state, run, event.ts if body.reason == "released" else state.last_ts)
-    run_fold.release_run(run, lost=body.reason == "expired")
-    _offer(state, run)
-
-
-def _offer(state: ExecutionState, run: RunState) -> None:
-    if run.phase == "ready":
-        state.ready.add(run.id)
+    lost = body.reason == "expired"
+    if len(run.owned_parts()) == 1:
+        # That an owner is gone may be noticed much later: it worked until the last event before.
+        marking.stop_clock(state, run, event.ts if body.reason == "released" else state.last_ts)
+    if isinstance(owned, Shard):
+        run_fold.release_shard(run, owned, lost=lost)
+        marking.settle_shards(state, run)
     else:
-        state.ready.discard(run.id)
+        run_fold.release_run(run, lost=lost)
+        marking.offer_run(state, run)
 
 
 def _fold_run_event(state: ExecutionState, body: Any, _: Event) -> None:
@@ -110,8 +119,14 @@ def _fold_run_event(state: ExecutionState, body: Any, _: Event) -> None:
     if run.phase != "claimed":
         raise WrongSequence(f"{run.id} is {run.phase}, so nothing can happen in it")
     run_fold.evolve_run(run, body)
-    if run.phase != "claimed":
+    if run.phase != "claimed" and not run.claimable:
         state.summaries[run.step.name].status = "waiting"
+    if run.sharded and type(body) in _SETTLING:
+        marking.settle_shards(state, run)
+
+
+_SETTLING = frozenset({of.LoopStarted, of.LoopIterationCompleted, of.RunSuspended})
+"""What may change which shards there are to claim."""
 
 
 def _fold_task_processed(state: ExecutionState, body: of.TaskProcessed, event: Event) -> None:
@@ -153,9 +168,9 @@ def _fold_run_resumed(state: ExecutionState, body: of.RunResumed, _: Event) -> N
             if not queue:
                 del state.signals[signal]
         _match_signal(state, signal)
-    if run.phase == "ready":
+    if run.claimable:
         state.summaries[run.step.name].status = "running"
-    _offer(state, run)
+    marking.offer_run(state, run)
 
 
 def _fold_step_done(state: ExecutionState, body: of.StepDone, event: Event) -> None:
@@ -180,13 +195,21 @@ def _fold_step_failed(state: ExecutionState, body: of.StepFailed, event: Event) 
 def _fold_completed_by_hand(state: ExecutionState, body: of.StepCompletedByHand, event: Event) -> None:
     run = require_run(state, body.run)
     run.event, run.result = run.done_event, body.result
+    _settle_iterations(run)
     _end_run(state, run, "server", body.patches, event)
 
 
 def _fold_step_skipped(state: ExecutionState, body: of.StepSkipped, event: Event) -> None:
     run = require_run(state, body.run)
     run.event, run.result, run.skipped = run.done_event, None, True
+    _settle_iterations(run)
     _end_run(state, run, "server", body.patches, event)
+
+
+def _settle_iterations(run: RunState) -> None:
+    """Somebody has said what the loop gives: what failed in it does not run again."""
+    if run.loop is not None:
+        run.loop.kept_frames = {}
 
 
 def _end_run(
@@ -194,6 +217,8 @@ def _end_run(
 ) -> None:
     if run.phase == "ended":
         raise WrongSequence(f"{run.id} has ended already")
+    if run.sharded:
+        shards.end_shards(run)
     run.phase = "ended"
     run.fence = 0
     run.reported += 1
@@ -202,19 +227,22 @@ def _end_run(
     state.open_runs -= 1
     state.ready.discard(run.id)
     routing = RouteRun(run.id)
-    if run.step.routes_only:
+    if run.step.routes_only or run.sharded:
         state.agenda.discard(routing)  # where it stood to be ended
     if run.suspended:
         _forget_listeners(state, run)
     if patches:
         _write_run_end(state, run, patches)
     marking.summarise_run(state, run)
-    if run.final or state.stopping:
+    if run.superseded:
+        marking.forget_superseded(state, [run.step.name])
+        marking.drop_run(state, run)
+    elif run.final or state.stopping:
         state.final = "done" if run.final else state.final
         if run.error is not None and run.error.kind != "cancelled":
             _add_unhandled_failure(state, run, run.error)
         marking.drop_run(state, run, reopens=state.cut_short and not run.final)
-    elif run.step.arcs or state.plan.playbook.executor.no_next_is_error:
+    elif state.routes(run.step):
         # At the end of the agenda, also where the server itself has ended the run.
         state.agenda.add(routing)
     else:
@@ -332,93 +360,6 @@ def _fold_execution_resumed(state: ExecutionState, _: of.ExecutionResumed, __: E
     state.status = "running"
 
 
-def _fold_execution_retried(state: ExecutionState, body: of.ExecutionRetried, event: Event) -> None:
-    if state.over:
-        _reopen_execution(state, event)
-    state.failures = [failure for failure in state.failures if failure.run in body.keeps]
-    state.failures_in_row = {}
-    opened = 0
-    for name in body.runs:
-        run = state.failed_runs.pop(name)
-        opened |= run.step.bit
-        _reopen_run(state, run, body, event)
-    if body.keeps:
-        state.failing = 0
-        for run in state.failed_runs.values():
-            state.failing |= run.step.bit if state.holds_back else 0
-        marking.forget_superseded(state, body.superseded)
-    else:
-        state.failed_runs.clear()
-        state.failing, opened = 0, -1  # all are live now, whatever step they are at
-        state.ending_after_failure, state.result_after_failure = -1, None
-        marking.forget_superseded(state, list(state.ran_after_failure))
-    marking.rearm_joins(state, opened)
-
-
-def _reopen_execution(state: ExecutionState, event: Event) -> None:
-    if state.deadline is not None:
-        # A retry has all of its time again.
-        state.deadline += event.ts - state.timed_from
-        state.timed_from = event.ts
-    state.status, state.finished, state.error, state.result = "running", "", None, None
-    if state.stopping:
-        state.stopping, state.stop_error, state.scheduled = "", None, 0
-        for token in state.tokens.values():
-            if token.deadline is not None:
-                token.deadline += event.ts - state.ended_at
-    state.ended_at = 0
-    state.final = ""
-
-
-def _reopen_run(state: ExecutionState, run: RunState, body: of.ExecutionRetried, event: Event) -> None:
-    if run.unhandled or run.error is not None:  # else it was only cut short on its way out
-        marking.count_failed_run(state, run, -1)
-    run.unhandled = False
-    if run.deadline is not None:
-        run.deadline += event.ts - run.began_at
-        run.began_at = event.ts
-    marking.restore_run(state, run)
-    if run.error is None:
-        state.agenda.add(RouteRun(run.id))
-        run.phase = "ended"
-        return
-    run_fold.reopen_run(run, body.children)
-    state.open_runs += 1
-    state.summaries[run.step.name].status = "running"
-    if run.final:
-        state.final = "running"
-    _offer(state, run)
-
-
-def _fold_execution_forked(state: ExecutionState, body: of.ExecutionForked, event: Event) -> None:
-    state.forked_at = event.seq
-    state.fork = ForkPoint(body.source, body.at, event.ts)
-    if body.workload is not None:
-        state.inputs.workload = body.workload
-    for run in state.claimed_runs():
-        marking.stop_clock(state, run, state.last_ts)
-    if body.shift:
-        _shift_clocks(state, body.shift)
-    for run in state.runs.values():
-        if run.phase in ("claimed", "suspended"):
-            run_fold.fork_run(run)
-            _offer(state, run)
-    for run in (*state.runs.values(), *state.failed_runs.values()):
-        run_fold.forget_children(run)
-
-
-def _shift_clocks(state: ExecutionState, shift: int) -> None:
-    """What has a time has as much of it left as it had when the copy was cut off."""
-    state.timed_from += shift
-    if state.deadline is not None:
-        state.deadline += shift
-    for token in state.tokens.values():
-        if token.deadline is not None:
-            token.deadline += shift
-    for run in (*state.runs.values(), *state.failed_runs.values()):
-        run_fold.shift_run(run, shift)
-
-
 _FOLDS: dict[type[EventBody], Callable[[ExecutionState, Any, Event], None]] = {
     of.PlaybookExecutionRequested: _fold_requested,
     of.PlaybookRequestEvaluated: _fold_request_evaluated,
@@ -447,6 +388,7 @@ _FOLDS: dict[type[EventBody], Callable[[ExecutionState, Any, Event], None]] = {
     of.CancelRequested: _fold_cancel_requested,
     of.ExecutionPaused: _fold_execution_paused,
     of.ExecutionResumed: _fold_execution_resumed,
-    of.ExecutionRetried: _fold_execution_retried,
-    of.ExecutionForked: _fold_execution_forked,
+    of.ExecutionRetried: reopen_fold.fold_execution_retried,
+    of.IterationsRedriven: reopen_fold.fold_iterations_redriven,
+    of.ExecutionForked: reopen_fold.fold_execution_forked,
 }

@@ -2,11 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import assert_never
 
 from noetl.events.event import Event
 from noetl.kernel.state.agenda import AdmitToken, DeliverSignal, FireJoin, RouteRun
 from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.run_state import RunState
+from noetl.kernel.state.shards import unbegun
 
 
 def violations(state: ExecutionState) -> list[str]:
@@ -63,9 +66,9 @@ def agenda_is_answerable(state: ExecutionState) -> Iterator[str]:
 def runs_are_owned_once(state: ExecutionState) -> Iterator[str]:
     """A run is ready, owned under one fence, suspended or over; and open ones are counted."""
     for run in state.runs.values():
-        if (run.phase == "claimed") != (run.fence > 0):
+        if (run.phase == "claimed") != (run.fence > 0) and not run.sharded:
             yield f"{run.id} is {run.phase} under fence {run.fence}"
-        if (run.phase == "ready") != (run.id in state.ready) and not run.step.routes_only:
+        if run.claimable != (run.id in state.ready) and not run.step.routes_only:
             yield f"{run.id} is {run.phase} and stands in the wrong queue"
         if run.suspended != sum(frame.suspension is not None for frame in run.frames.values()):
             yield f"{run.id} miscounts what is suspended"
@@ -79,10 +82,32 @@ def loops_are_in_order(state: ExecutionState) -> Iterator[str]:
         loop = run.loop
         if loop is None:
             continue
-        if loop.succeeded + loop.failed + len(run.frames) != loop.next or loop.next > loop.total:
+        begun = loop.succeeded + loop.failed + len(run.frames) + len(loop.redriven)
+        if begun != loop.next - len(unbegun(run)) or loop.next > loop.total:
             yield f"{run.id} has lost an iteration"
-        if len(run.frames) > loop.max_in_flight:
+        if max(len(run.frames), len(run.shards)) > loop.max_in_flight:
             yield f"{run.id} has more than {loop.max_in_flight} iterations in flight"
+        yield from _shards_are_owned_once(run)
+
+
+def _shards_are_owned_once(run: RunState) -> Iterator[str]:
+    """Shards do not overlap, each iteration that is open is in one, and each owner has one."""
+    if not run.sharded:
+        return
+    parts = sorted(run.shards.values(), key=lambda shard: shard.start)
+    if any(before.end > after.start for before, after in pairwise(parts)):
+        yield f"shards of {run.id} overlap"
+    if sorted(index for shard in parts for index in shard.open) != sorted(run.frames):
+        yield f"an open iteration of {run.id} is in no shard"
+    for shard in parts:
+        if not shard.start <= shard.next <= shard.end:
+            yield f"shard {shard.start} of {run.id} is at {shard.next}"
+        if (shard.phase == "claimed") != (run.leased_shards.get(shard.fence, -1) == shard.start):
+            yield f"shard {shard.start} of {run.id} is {shard.phase} under fence {shard.fence}"
+        if (shard.phase == "ready") != (str(shard.start) in run.ready_shards):
+            yield f"shard {shard.start} of {run.id} is {shard.phase} and stands in the wrong queue"
+    if run.phase != "ended" and (run.phase == "claimed") != bool(run.leased_shards):
+        yield f"{run.id} is {run.phase} with {len(run.leased_shards)} owners"
 
 
 def failed_runs_hold_back(state: ExecutionState) -> Iterator[str]:

@@ -17,8 +17,12 @@ from noetl.kernel.state.execution_state import (
     Token,
 )
 from noetl.kernel.state.run_state import RunState
+from noetl.kernel.state.shards import is_through
 from noetl.kernel.state.variables import unwatch, watch, watching_tokens
 from noetl.model.outcome import ErrorInfo
+
+REDRIVABLE_KEPT = 100
+"""Ended loops whose failed iterations can run again."""
 
 
 def occupancy_at(state: ExecutionState, number: int) -> Occupancy:
@@ -309,9 +313,18 @@ def drop_run(state: ExecutionState, run: RunState, *, reopens: bool = False) -> 
         if state.holds_back:
             # Before its step is settled: joins behind it must not look complete.
             state.failing |= run.step.bit
+    elif run.event == "loop.done" and run.loop is not None and run.loop.kept_frames and not run.after_failure:
+        _keep_redrivable(state, run)
     occupancy = state.occupancy[run.step.number]
     occupancy.runs -= 1
     settle_step(state, run.step.number)
+
+
+def _keep_redrivable(state: ExecutionState, run: RunState) -> None:
+    state.redrivable[run.id] = run
+    # A loop on a cycle may end without end.
+    if len(state.redrivable) > REDRIVABLE_KEPT:
+        del state.redrivable[next(iter(state.redrivable))]
 
 
 def restore_run(state: ExecutionState, run: RunState) -> None:
@@ -329,3 +342,18 @@ def rearm_joins(state: ExecutionState, opened: int) -> None:
             join.absorbing = join.after_failure = False
             if not join.arrivals:
                 del state.joins[number]
+
+
+def offer_run(state: ExecutionState, run: RunState) -> None:
+    """It may be claimed, or no longer."""
+    if run.claimable:
+        state.ready.add(run.id)
+    else:
+        state.ready.discard(run.id)
+
+
+def settle_shards(state: ExecutionState, run: RunState) -> None:
+    """Others may be open now, or none is left, and the server ends the loop."""
+    offer_run(state, run)
+    if is_through(run):
+        state.agenda.add(RouteRun(run.id))

@@ -10,9 +10,10 @@ from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.plan import Plan, StepPlan
 from noetl.kernel.state.agenda import Agenda, OrderedSet, item_named
-from noetl.kernel.state.execution_state import STATE_FORMAT, ExecutionState, PendingBlobs, new_state
+from noetl.kernel.state.execution_state import STATE_FORMAT, ExecutionState, PendingEffects, new_state
 from noetl.kernel.state.fold import evolve
-from noetl.kernel.state.run_state import ExecutionInputs, RunState
+from noetl.kernel.state.run_state import ExecutionInputs, RunState, Shard
+from noetl.kernel.state.shards import cut_out_shard
 from noetl.kernel.state.variables import Variables
 
 T = TypeVar("T")
@@ -58,11 +59,38 @@ def load_state(plan: Plan, data: dict[str, Any]) -> ExecutionState:
     return state
 
 
-def dump_run(run: RunState) -> dict[str, Any]:
+def dump_run(run: RunState, shard: Shard | None = None) -> dict[str, Any]:
     """A run as values that JSON knows, without playbook and workload: what a worker needs to go on."""
     mappings = _Mappings()
-    plain = msgspec.to_builtins(run, str_keys=True, enc_hook=mappings.plain)
+    plain = msgspec.to_builtins(run_at_worker(run, shard), str_keys=True, enc_hook=mappings.plain)
     return {"state": plain, "mappings": mappings.table, "decider": run.inputs.decider}
+
+
+def dump_for_worker(run: RunState, shard: Shard | None = None) -> dict[str, Any]:
+    """The same with null for the values of `ctx` that the step neither reads nor writes: ctx may be large.
+
+    Their keys stay, because how many ctx may have is limited, and so does its size.
+    """
+    keys = run.step.worker_ctx
+    if keys is None:
+        return dump_run(run, shard)
+    mappings = _Mappings(run.ctx.values, keys)
+    plain = msgspec.to_builtins(run_at_worker(run, shard), str_keys=True, enc_hook=mappings.plain)
+    return {"state": plain, "mappings": mappings.table, "decider": run.inputs.decider}
+
+
+def run_at_worker(run: RunState, shard: Shard | None = None) -> RunState:
+    """A run as its worker sees it: without what iterations gave, and for a shard without the others."""
+    if shard is not None:
+        return cut_out_shard(run, shard)
+    if run.loop is None:
+        return run
+    loop = run.loop
+    kept_frames = {index: loop.kept_frames[index] for index in loop.redriven}
+    bare = structs.replace(
+        loop, results=[], base=0, chunks=[], contributions={}, redone={}, kept_frames=kept_frames
+    )
+    return structs.replace(run, loop=bare)
 
 
 def load_run(plan: Plan, inputs: ExecutionInputs, data: dict[str, Any]) -> RunState:
@@ -73,8 +101,10 @@ def load_run(plan: Plan, inputs: ExecutionInputs, data: dict[str, Any]) -> RunSt
 class _Mappings:
     """What runs have pinned is mostly one and the same ctx: it is written once."""
 
-    def __init__(self) -> None:
+    def __init__(self, shortened: dict[str, Any] | None = None, keys: frozenset[str] = frozenset()) -> None:
         self.table: list[dict[str, Any]] = []
+        self._shortened = shortened
+        self._keys = keys
         self._known: dict[int, int] = {}  # by id: the state holds them all while it is dumped
 
     def plain(self, value: Any) -> Any:
@@ -83,7 +113,7 @@ class _Mappings:
                 return [self._number(value.values), value.shared, value.size]
             case StepPlan():
                 return value.name
-            case Plan() | ExecutionInputs() | PendingBlobs():
+            case Plan() | ExecutionInputs() | PendingEffects():
                 return None
             case _:
                 raise TypeError(f"a snapshot cannot hold {type(value).__name__}")
@@ -91,7 +121,11 @@ class _Mappings:
     def _number(self, values: dict[str, Any]) -> int:
         number = self._known.setdefault(id(values), len(self.table))
         if number == len(self.table):
-            self.table.append(dict(values))
+            self.table.append(
+                {key: value if key in self._keys else None for key, value in values.items()}
+                if values is self._shortened
+                else dict(values)
+            )
         return number
 
 
@@ -110,8 +144,8 @@ def _load(data: dict[str, Any], kind: type[T], plan: Plan, inputs: ExecutionInpu
             return plan
         if wanted is ExecutionInputs:
             return inputs
-        if wanted is PendingBlobs:
-            return PendingBlobs()
+        if wanted is PendingEffects:
+            return PendingEffects()
         raise TypeError(f"a snapshot cannot restore {wanted.__name__}")
 
     return msgspec.convert(data["state"], kind, str_keys=True, dec_hook=restore)

@@ -11,18 +11,19 @@ from noetl.events import bodies as of
 from noetl.events.bodies import Patch
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.plan import WAITING_KINDS
-from noetl.kernel.state.agenda import OrderedSet
+from noetl.kernel.state import shards
 from noetl.kernel.state.run_state import (
     COUNTING_LOSSES,
     HANDING_ON,
+    KEEPING_PREV,
     Frame,
     LoopState,
     Resumption,
     RunState,
+    Shard,
     Suspension,
     reducer_of,
 )
-from noetl.kernel.state.variables import Variables
 
 FAILURES_KEPT = 100
 
@@ -41,7 +42,18 @@ def release_run(run: RunState, *, lost: bool) -> None:
     run.fence = 0
     given_back = not lost and run.inputs.decider >= COUNTING_LOSSES
     run.losses += lost
-    for frame in run.frames.values():
+    _redeliver(run, run.frames.values(), given_back=given_back)
+
+
+def release_shard(run: RunState, shard: Shard, *, lost: bool) -> None:
+    """The same for a shard: what others have of the loop goes on."""
+    shard.losses += lost
+    _redeliver(run, [run.frames[index] for index in shard.open], given_back=not lost)
+    shards.free_shard(run, shard)
+
+
+def _redeliver(run: RunState, frames: Iterable[Frame], *, given_back: bool) -> None:
+    for frame in frames:
         if frame.running and frame.suspension is None and frame.resumption is None:
             frame.running = False
             frame.losses += 1
@@ -65,12 +77,15 @@ def fork_run(run: RunState) -> None:
         frame.attempt -= frame.losses > 0  # here nobody has tried it yet
         frame.losses = frame.given_back = 0
     run.fence = 0
-    run.phase = "suspended" if run.stalled else "ready"
+    if run.sharded:
+        shards.reopen_shards(run)
+    else:
+        run.phase = "suspended" if run.stalled else "ready"
 
 
 def forget_children(run: RunState) -> None:
     """A copy has children of its own: what the original started is not retried here."""
-    for frame in all_frames(run):
+    for frame in (*all_frames(run), *kept_frames(run)):
         frame.child = ""
 
 
@@ -83,6 +98,11 @@ def all_frames(run: RunState) -> list[Frame]:
     """The open passes, and those that failed the loop."""
     failed_frames = run.loop.failed_frames if run.loop is not None else {}
     return [*run.frames.values(), *failed_frames.values()]
+
+
+def kept_frames(run: RunState) -> list[Frame]:
+    """The passes that failed without failing the loop."""
+    return list(run.loop.kept_frames.values()) if run.loop is not None else []
 
 
 def shift_run(run: RunState, shift: int) -> None:
@@ -153,8 +173,9 @@ def fold_task_processed(run: RunState, body: of.TaskProcessed) -> None:
     frame.result = body.outcome.result
     if ok:
         frame.results[body.task] = body.outcome.result
-    hands_on = ok or run.inputs.decider >= HANDING_ON
-    frame.prev = body.prev if body.set_prev else body.outcome.result if hands_on else None
+    if body.do != "fail" or run.inputs.decider < KEEPING_PREV:
+        hands_on = ok or run.inputs.decider >= HANDING_ON
+        frame.prev = body.prev if body.set_prev else body.outcome.result if hands_on else None
     match body.do:
         case "continue":
             _move_to(run, frame, frame.at + 1)
@@ -200,14 +221,25 @@ def apply_patch(run: RunState, frame: Frame, patch: Patch) -> None:
 def fold_loop_started(run: RunState, body: of.LoopStarted) -> None:
     if run.loop is not None or run.step.step.loop is None:
         raise WrongSequence(f"{run.id} has no loop to start")
-    run.loop = LoopState(body.items, body.total, body.max_in_flight)
+    run.loop = LoopState(body.items, body.total, body.max_in_flight, shard_size=body.shard_size)
 
 
 def fold_iteration_started(run: RunState, body: of.LoopIterationStarted) -> None:
     loop = run.loop
-    if loop is None or body.index != loop.next or not run.can_start:
+    if loop is not None and loop.shard_size:
+        shard = shards.shard_at(run, body.index)
+        if body.index != shard.next or not shards.can_begin(run, shard):
+            raise WrongSequence(f"iteration {body.index} of {run.id} cannot start in its shard")
+        shard.next += 1
+        shard.open.append(body.index)
+    elif loop is None or body.index != loop.following or not run.startable:
         raise WrongSequence(f"iteration {body.index} of {run.id} cannot start")
-    loop.next += 1
+    elif loop.redriven:
+        frame = run.frames[body.index] = loop.kept_frames.pop(loop.redriven.pop(0))
+        run.busy.add(str(frame.index))
+        return
+    else:
+        loop.next += 1
     open_frame(run, body.index)
 
 
@@ -241,11 +273,19 @@ def _count_iteration(run: RunState, loop: LoopState, frame: Frame, body: of.Loop
         loop.failed_frames[body.index] = frame
         if loop.broken < 0:
             loop.broken = body.index
+    else:
+        loop.kept_frames[body.index] = frame
 
 
 def _keep_result(loop: LoopState, index: int, result: Any) -> None:
-    # Iterations end in any order; those that have not yet, or failed, leave None.
+    # Iterations end in any order; those that have not yet, or failed, leave None. So does a worker, which
+    # keeps no results: its list stays empty.
     offset = index - loop.base
+    if offset < 0:
+        loop.redone[index] = result
+        return
+    if result is None and offset >= len(loop.results):
+        return
     if offset >= len(loop.results):
         loop.results.extend([None] * (offset + 1 - len(loop.results)))
     loop.results[offset] = result
@@ -303,7 +343,11 @@ def fold_run_resumed(run: RunState, body: of.RunResumed) -> None:
         frame.suspension = None
         run.suspended -= 1
         run.busy.add(str(body.iteration))
-    if run.phase == "suspended" and not run.stalled:
+    if run.sharded:
+        shard = shards.shard_at(run, body.iteration)
+        if shard.phase == "suspended":
+            shards.free_shard(run, shard)
+    elif run.phase == "suspended" and not run.stalled:
         run.phase = "ready"
 
 
@@ -319,23 +363,50 @@ def reopen_run(run: RunState, children: Collection[str]) -> None:
     if loop is not None:
         run.frames.update(loop.failed_frames)
         loop.failed -= len(loop.failed_frames)
-        # `low` goes back to the first that is open again, and what ended above it is held by number anew.
-        loop.low = min((loop.low, *loop.failed_frames))
-        loop.ended = {index for index in range(loop.low, loop.next) if index not in run.frames}
-        loop.failures = []
+        _go_back(loop, {*run.frames, *loop.redriven, *shards.unbegun(run)})
+        loop.failures = [entry for entry in loop.failures if entry["index"] not in loop.failed_frames]
         loop.failed_frames = {}
         loop.broken = -1
     for frame in run.frames.values():
-        frame.running = False
-        if frame.status == "failed":
-            frame.status, frame.error = "open", None
-        frame.forgiven = frame.attempt
-        frame.losses = frame.given_back = 0
-        frame.retry_at = frame.suspension = frame.resumption = None
-        if frame.child not in children:
-            frame.child = ""
+        _reopen_frame(frame, children)
         run.busy.add(str(frame.index))
     run.suspended = 0
+    if run.sharded:
+        shards.reopen_shards(run)
+
+
+def redrive_run(run: RunState, children: Collection[str]) -> None:
+    """A loop that had ended goes on with the iterations that failed in it; only these are published again."""
+    loop = run.loop
+    if loop is None or not loop.kept_frames:
+        raise WrongSequence(f"no iteration of {run.id} can run again")
+    loop.shard_size = 0  # they are few: one worker has them all
+    reopen_run(run, children)
+    run.result = None
+    for frame in loop.kept_frames.values():
+        _reopen_frame(frame, children)
+    loop.redriven = sorted(loop.kept_frames)
+    loop.failed -= len(loop.redriven)
+    loop.failures = []
+    loop.contributions = {}
+    _go_back(loop, loop.redriven)
+
+
+def _go_back(loop: LoopState, opened: Collection[int]) -> None:
+    """`low` goes back to the first that is open again, and what ended above it is held by number anew."""
+    loop.low = min((loop.low, *opened))
+    loop.ended = set(range(loop.low, loop.next)).difference(opened)
+
+
+def _reopen_frame(frame: Frame, children: Collection[str]) -> None:
+    frame.running = False
+    if frame.status == "failed":
+        frame.status, frame.error = "open", None
+    frame.forgiven = frame.attempt
+    frame.losses = frame.given_back = 0
+    frame.retry_at = frame.suspension = frame.resumption = None
+    if frame.child not in children:
+        frame.child = ""
 
 
 RunEnd: TypeAlias = of.StepDone | of.StepFailed | of.LoopDone
@@ -357,55 +428,38 @@ RUN_FOLDS: dict[type, Callable[[RunState, Any], None]] = {
 
 def evolve_run(run: RunState, body: of.EventBody) -> None:
     """Fold one event of the pipeline into the run; others are not for it."""
-    RUN_FOLDS[type(body)](run, body)
+    kind = type(body)
+    if run.loop is not None and run.loop.shard_size and kind is not of.RunResumed:
+        _evolve_shard(run, body)
+        return
+    RUN_FOLDS[kind](run, body)
     # What the owner has reported is counted, so that a report which comes twice is known as such.
-    if type(body) is not of.RunResumed:
+    if kind is not of.RunResumed:
         run.reported += 1
         run.losses = 0
+        if kind is of.LoopStarted and run.sharded:
+            # Whoever started the loop lets go; its shards are for everybody.
+            run.fence = 0
+            shards.open_shards(run)
 
 
-def require_foldable(run: RunState, bodies: Iterable[of.EventBody]) -> None:
-    """Raises WrongSequence unless these can happen in the run, one after the other. It is not changed."""
-    trial = _trial_copy(run, {getattr(body, "iteration", getattr(body, "index", 0)) for body in bodies})
-    for body in bodies:
-        if trial.phase != "claimed":
-            raise WrongSequence(f"{run.id} is {trial.phase}, so nothing can happen in it")
-        if type(body) in RUN_FOLDS:
-            try:
-                evolve_run(trial, body)
-            except (IndexError, KeyError, TypeError, ValueError) as fault:
-                raise WrongSequence(f"{type(body).__name__} cannot happen in {run.id}: {fault!r}") from fault
+def _evolve_shard(run: RunState, body: of.EventBody) -> None:
+    """What the owner of a shard reports changes that alone."""
+    shard = shards.shard_at(run, iteration_of(body))
+    if shard.phase != "claimed":
+        raise WrongSequence(f"shard {shard.start} of {run.id} is {shard.phase}, so nothing can happen in it")
+    if isinstance(body, of.RunSuspended) and body.reason == "pause":
+        raise WrongSequence(f"a shard of {run.id} is given back, not paused")
+    RUN_FOLDS[type(body)](run, body)
+    shard.reported += 1
+    shard.losses = 0
+    if isinstance(body, of.LoopIterationCompleted):
+        shard.open.remove(body.index)
+        shards.settle_shard(run, shard)
+    elif isinstance(body, of.RunSuspended):
+        shards.settle_shard(run, shard)
 
 
-def _trial_copy(run: RunState, iterations: Collection[int]) -> RunState:
-    """A run that can be folded into without a trace in this one, as far as these iterations go."""
-    frames = dict(run.frames)
-    for index in iterations:
-        if (frame := frames.get(index)) is not None:
-            frames[index] = replace(
-                frame, visits=dict(frame.visits), results=dict(frame.results), iter=_written_apart(frame.iter)
-            )
-    loop = run.loop
-    if loop is not None:
-        loop = replace(
-            loop,
-            ended=set(loop.ended),
-            failures=list(loop.failures),
-            results=list(loop.results),
-            chunks=list(loop.chunks),
-            contributions=dict(loop.contributions),
-            failed_frames=dict(loop.failed_frames),
-        )
-    return replace(
-        run,
-        frames=frames,
-        loop=loop,
-        busy=OrderedSet.of(run.busy),
-        ctx=_written_apart(run.ctx),
-        variables=_written_apart(run.variables),
-    )
-
-
-def _written_apart(variables: Variables) -> Variables:
-    """The same, copied by its own first write; the original does not know of it."""
-    return Variables(variables.values, shared=True, size=variables.size)
+def iteration_of(body: of.EventBody) -> int:
+    """The iteration that an event of a run is about."""
+    return getattr(body, "iteration", getattr(body, "index", 0))

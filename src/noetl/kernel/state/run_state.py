@@ -21,6 +21,12 @@ HANDING_ON = 3
 COUNTING_LOSSES = 4
 """The first version by which the owners of a run that were lost are counted, and only those."""
 
+KEEPING_PREV = 5
+"""The first version by which a task that failed leaves `_prev` as it was: a retry of it reads that."""
+
+SHARDING = 5
+"""The first version by which several workers share the iterations of a distributed loop."""
+
 
 class ExecutionInputs:
     """What an execution was asked with. Shared by its state and all its runs.
@@ -131,6 +137,38 @@ class LoopState(Struct):
     broken: int = -1
     """The first iteration that failed where one failure fails the loop."""
     failed_frames: dict[int, Frame] = {}
+    kept_frames: dict[int, Frame] = {}
+    """Of iterations that failed and did not fail the loop: `redrive` goes on with them."""
+    redriven: list[int] = []
+    """Those of them that are to begin again, in order."""
+    redone: dict[int, Any] = {}
+    """What they gave, where a chunk has None in its place."""
+    shard_size: int = 0
+    """Iterations in a shard; 0 where one worker has them all. Then `next` is the first that no shard has."""
+
+    @property
+    def following(self) -> int:
+        """The iteration that begins next."""
+        return self.redriven[0] if self.redriven else self.next
+
+
+class Shard(Struct):
+    """The iterations of a distributed loop from `start` to before `end`: one owner runs them in order.
+
+    `next` is the first that has not begun, `open` what has and goes on: one at most.
+    """
+
+    start: int
+    end: int
+    next: int
+    open: list[int] = []
+    phase: Phase = "ready"
+    fence: int = 0
+    session: str = ""
+    worker: str = ""
+    """Who had it last."""
+    losses: int = 0
+    reported: int = 0
 
 
 class RunState(Struct):
@@ -167,6 +205,12 @@ class RunState(Struct):
     """Indices as text: keys of a snapshot are text."""
     suspended: int = 0
     loop: LoopState | None = None
+    shards: dict[int, Shard] = {}
+    """Of a distributed loop, by their first iteration. The run is `claimed` while one of them is."""
+    ready_shards: OrderedSet[str] = field(default_factory=OrderedSet)
+    """First iterations, as text."""
+    leased_shards: dict[int, int] = {}
+    """By fence, the first iteration of the shard that is owned under it."""
     event: Literal["", "step.done", "step.failed", "loop.done"] = ""
     result: Any = None
     error: ErrorInfo | None = None
@@ -180,6 +224,8 @@ class RunState(Struct):
     """Somebody ended it without a result."""
     after_failure: bool = False
     """All its tokens came of an unhandled failure: a retry of that one takes its place."""
+    superseded: bool = False
+    """That failure is retried while it runs: it ends, and routes nothing."""
     owed: int = 0
     """Tokens that its arcs still send."""
 
@@ -200,23 +246,60 @@ class RunState(Struct):
         )
 
     @property
-    def stalled(self) -> bool:
-        """Whether nothing can be done before something is resumed."""
-        if self.paused:
-            return True
-        return self.suspended > 0 and self.suspended == len(self.frames) and not self.can_start
+    def sharded(self) -> bool:
+        """Whether shards are claimed, and not the run itself."""
+        return self.loop is not None and self.loop.shard_size > 0
 
     @property
-    def can_start(self) -> bool:
-        """Whether another iteration may begin: not after a failure, and not too far ahead."""
-        loop = self.loop
-        if loop is None or loop.broken >= 0 or loop.next >= loop.total:
+    def claimable(self) -> bool:
+        """Whether a worker may claim it, or a shard of it."""
+        return self.phase == "ready" or len(self.ready_shards) > 0
+
+    def owned_under(self, fence: int) -> "RunState | Shard | None":
+        """What the claim with this number gave to its worker, while that owns it."""
+        if fence in self.leased_shards:
+            return self.shards[self.leased_shards[fence]]
+        return self if self.phase == "claimed" and self.fence == fence else None
+
+    def owned_parts(self) -> "list[RunState | Shard]":
+        """What of it is owned: itself, or shards."""
+        if self.leased_shards:
+            return [self.shards[start] for start in self.leased_shards.values()]
+        return [self] if self.phase == "claimed" else []
+
+    @property
+    def stalled(self) -> bool:
+        """Whether nothing can be done before something is resumed. Of shards, each is asked by itself."""
+        if self.sharded:
             return False
+        if self.paused:
+            return True
+        return self.suspended > 0 and self.suspended == len(self.frames) and not self.startable
+
+    @property
+    def startable(self) -> int:
+        """How many iterations may begin: none after a failure, and none too far ahead."""
+        loop = self.loop
+        if loop is None or loop.broken >= 0 or loop.shard_size:
+            return 0
+        if loop.next >= loop.total and not loop.redriven:
+            return 0
         window = self.step.step.loop.window if self.step.step.loop else 1
-        return len(self.frames) < loop.max_in_flight and loop.next < loop.low + window
+        room = min(loop.max_in_flight - len(self.frames), loop.low + window - loop.following)
+        # Those that are redriven come first and one by one, because each stands where it was.
+        return max(min(room, 1 if loop.redriven else loop.total - loop.next), 0)
 
 
 def reducer_of(run: RunState, patch: Patch) -> str:
     """The reducer that combines what iterations write here; empty if there is none."""
     loop = run.step.step.loop
     return loop.reduce.get(f"{patch.scope}.{patch.path[0]}", "") if loop is not None else ""
+
+
+ClaimedPart: TypeAlias = tuple[RunState, Shard | None]
+"""What a worker owns under one fence: a run, or a shard of it."""
+
+
+def claimable_part(run: RunState) -> ClaimedPart:
+    """What is claimed next of a run that can be: itself, or the shard that has waited longest."""
+    return run, run.shards[int(run.ready_shards.first)] if run.ready_shards else None

@@ -16,6 +16,7 @@ from noetl.events.bodies import (
     ExecutionPaused,
     ExecutionResumed,
     ExecutionRetried,
+    IterationsRedriven,
     LeaseExpired,
     LoopDone,
     LoopIterationCompleted,
@@ -50,6 +51,7 @@ from noetl.kernel.net.commands import (
     LeaseLost,
     PatchCtx,
     Pause,
+    Redrive,
     Request,
     Resume,
     Retry,
@@ -62,12 +64,13 @@ from noetl.kernel.pipeline.interpreter import MOST_LOSSES, advance, advance_fram
 from noetl.kernel.pipeline.loops import start_loop
 from noetl.kernel.pipeline.moves import Finish, Move, Record, RunTask
 from noetl.kernel.pipeline.policy import SECOND, judge_with_policy
-from noetl.kernel.pipeline.task_inputs import reads_keychain
-from noetl.kernel.plan import WAITING_KINDS
+from noetl.kernel.plan import WAITING_KINDS, reads_keychain
 from noetl.kernel.references.resolve import Fetched
 from noetl.kernel.scopes import loop_scope, task_scope
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.run_state import Frame, RunState
+from noetl.kernel.state.shards import can_begin, shard_at
+from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import unescape
 
 TAKEN_AS_RECORDED = (
@@ -92,7 +95,7 @@ def infer_commands(state: ExecutionState, tail: Sequence[Event]) -> Iterator[Com
         case PlaybookExecutionRequested():
             yield _infer_request(state, body, tail)
         case TokenClaimed():
-            yield Claim(body.run, body.worker, body.session)
+            yield Claim(body.run, body.worker, body.session, body.shard)
         case LeaseExpired():
             yield LeaseLost(body.run, body.fence, body.reason)
         case ExecutionPaused():
@@ -103,6 +106,8 @@ def infer_commands(state: ExecutionState, tail: Sequence[Event]) -> Iterator[Com
             yield Signal(body.signal, body.payload, body.by)
         case ExecutionRetried():
             yield Retry(body.by, body.children, body.hash, body.file)
+        case IterationsRedriven():
+            yield Redrive(body.step, body.by, body.children, body.hash, body.file)
         case CtxPatched():
             yield PatchCtx(body.patches, body.by)
         case ExecutionForked():
@@ -135,8 +140,8 @@ def _command_of_end(end: StepCompletedByHand | StepSkipped, step: str) -> Comple
 
 def _infer_timers(state: ExecutionState, body: EventBody) -> Iterator[Command]:
     match body:
-        case CancelRequested(error=None):
-            yield Cancel(body.by, body.reason)
+        case CancelRequested(error=None) | CancelRequested(error=ErrorInfo(kind="credential")):
+            yield Cancel(body.by, body.reason, body.error)
         case CancelRequested():
             yield TimerFired()
             yield from (TimerFired(name) for name in state.parked)
@@ -162,6 +167,7 @@ def _infer_request(state: ExecutionState, body: PlaybookExecutionRequested, tail
         requested_by=body.requested_by,
         trace_id=body.trace_id,
         file=body.file,
+        priority=body.priority,
     )
     match tail[1:3]:
         case [Event(body=PlaybookRequestEvaluated(error=error)), Event(body=PlaybookProcessed())]:
@@ -220,8 +226,7 @@ def derive_report(run: RunState, body: EventBody, now: int, fetched: Fetched) ->
             starts = run.step.step.loop is not None and run.loop is None
             return _body_of_move(start_loop(run, now, fetched)) if starts else None
         case LoopIterationStarted():
-            loop = run.loop if run.can_start else None
-            return LoopIterationStarted(run=run.id, index=loop.next) if loop is not None else None
+            return _derive_iteration(run, body)
         case RunSuspended(reason="pause"):
             return pause_run(run)
         case StepDone() | StepFailed() | LoopDone():
@@ -238,6 +243,14 @@ def derive_report(run: RunState, body: EventBody, now: int, fetched: Fetched) ->
             return None
         case _:
             return _body_of_move(advance_frame(run, frame, now, None, fetched))
+
+
+def _derive_iteration(run: RunState, body: LoopIterationStarted) -> LoopIterationStarted | None:
+    if run.sharded:
+        shard = shard_at(run, body.index)
+        return LoopIterationStarted(run=run.id, index=shard.next) if can_begin(run, shard) else None
+    loop = run.loop if run.startable else None
+    return LoopIterationStarted(run=run.id, index=loop.following) if loop is not None else None
 
 
 def frame_of_event(run: RunState, body: EventBody) -> Frame | None:
@@ -263,7 +276,7 @@ def _in_flight(run: RunState, frame: Frame) -> bool:
 
 def _derive_end(run: RunState, now: int, fetched: Fetched) -> EventBody | None:
     if run.step.step.loop is not None:
-        if run.frames or run.can_start:
+        if run.frames or run.startable:
             return None
         return _body_of_move(advance(run, now, None, fetched))
     frame = run.frames.get(0)

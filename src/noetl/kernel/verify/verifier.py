@@ -9,10 +9,12 @@ from noetl.events.bodies import (
     EventBody,
     ExecutionForked,
     ExecutionRetried,
+    IterationsRedriven,
     LoopDone,
     LoopIterationCompleted,
     PlaybookExecutionRequested,
     RunResumed,
+    RunSuspended,
     StepFailed,
     TaskStarted,
     TokenClaimed,
@@ -30,10 +32,11 @@ from noetl.kernel.plan import Plan
 from noetl.kernel.references.externalize import externalize
 from noetl.kernel.references.loop_chunks import add_manifest, force_chunk
 from noetl.kernel.references.resolve import Unfetched
-from noetl.kernel.state.execution_state import ExecutionState, PendingBlobs, new_state
+from noetl.kernel.state.execution_state import ExecutionState, PendingEffects, new_state
 from noetl.kernel.state.fold import evolve
-from noetl.kernel.state.run_fold import RunEnd
+from noetl.kernel.state.run_fold import RUN_FOLDS, RunEnd, iteration_of
 from noetl.kernel.state.run_state import RunState
+from noetl.kernel.state.shards import require_loop
 from noetl.kernel.verify.difference import (
     BodyGap,
     Difference,
@@ -75,8 +78,10 @@ class Verifier:
         self.state: ExecutionState = new_state(plan, self.owners.popleft())
         self.pending: deque[EventBody] = deque()
         self.in_append = 0
-        self.reporting: tuple[str, int] | None = None
-        self.claimed_at: dict[str, int] = {}
+        self.reporting: tuple[int, int] | None = None
+        """The fence under which something is reported, and when."""
+        self.claimed_at: dict[int, int] = {}
+        """By fence."""
         self.decider = DECIDER
         self.foreign = 0
         """The number of events that came about with another playbook: they are folded and not judged."""
@@ -127,7 +132,7 @@ class Verifier:
                 # A fork is a copy of what was before; a retry is decided with the document that it brings.
                 case ExecutionForked(hash=brought):
                     foreign, brought = event.seq, brought or self.state.plan.playbook.hash
-                case ExecutionRetried(hash=brought) if brought:
+                case ExecutionRetried(hash=brought) | IterationsRedriven(hash=brought) if brought:
                     foreign = event.seq - 1
                 case _:
                     continue
@@ -139,8 +144,8 @@ class Verifier:
         match event.body:
             case ExecutionForked():
                 self.state.inputs.execution_id = self.owners.popleft()
-            case TokenClaimed(run=run):
-                self.claimed_at[run] = event.ts
+            case TokenClaimed():
+                self.claimed_at[event.seq] = event.ts
 
     def _judge_event(self, event: Event, position: int) -> Iterator[Difference]:
         """Whether the event is what follows, what a worker reports, or what somebody asked for."""
@@ -155,13 +160,13 @@ class Verifier:
             return
         run = self._owned_run(event.body)
         self.in_append = self.in_append if self._same_report(event) else 1
-        self.reporting = (run.id, event.ts) if run is not None else None
+        self.reporting = (_fence_of(run, event.body), event.ts) if run is not None else None
         yield from self._judge_report(event, run) if run is not None else self._judge_command(event, position)
 
     def _same_report(self, event: Event) -> bool:
         """A report is recorded as a whole before anything follows from it."""
         run = self._owned_run(event.body)
-        return run is not None and self.reporting == (run.id, event.ts)
+        return run is not None and self.reporting == (_fence_of(run, event.body), event.ts)
 
     def _append_was_cut(self, event: Event) -> bool:
         """Very long appends are cut, and somebody may come between: this event is not what follows."""
@@ -176,11 +181,11 @@ class Verifier:
         if type(body) not in REPORTABLE:
             return None
         run = self.state.runs.get(getattr(body, "run", ""))
-        return run if run is not None and run.phase == "claimed" else None
+        return run if run is not None and _fence_of(run, body) else None
 
     def _seal(self, body: EventBody, now: int) -> EventBody:
         if isinstance(body, LoopDone):
-            body, _ = add_manifest(self.state.runs[body.run], body, PendingBlobs())
+            body, _ = add_manifest(self.state.runs[body.run], body, PendingEffects())
         if isinstance(body, RunEnd):
             return seal_run_end(self.state, self.state.runs[body.run], body, now)
         return body
@@ -239,6 +244,8 @@ class Verifier:
     def _judge_report(self, event: Event, run: RunState) -> Iterator[Difference]:
         """A worker said it, by its own clock."""
         body = event.body
+        if isinstance(body, RunSuspended) and body.reason == "pause" and not self.state.paused:
+            self.pending.append(RunResumed(run=run.id, reason="resume"))  # it came too late
         if isinstance(body, StepFailed):
             if self.state.stopping and body.error.kind == "cancelled" and not body.task:
                 self.verdicts += 1
@@ -319,10 +326,11 @@ class Verifier:
 
     def _earliest_clock(self, event: Event, run: RunState) -> int:
         """The earliest time that the clock of the owner may have shown."""
-        time = self.claimed_at[run.id] - CLOCKS_DIFFER
+        time = self.claimed_at[_fence_of(run, event.body)] - CLOCKS_DIFFER
         frame = frame_of_event(run, event.body)
         if isinstance(event.body, TaskStarted) and frame is not None and frame.retry_at is not None:
-            return max(time, min(frame.retry_at, event.ts))
+            # Also after `event.ts`: the clock by which it waited may be fast.
+            return max(time, min(frame.retry_at, event.ts + CLOCKS_DIFFER))
         return time
 
     def _judge_end(self) -> Iterator[Difference]:
@@ -338,6 +346,16 @@ class Verifier:
             yield Difference(
                 seq=last.seq + 1, event="", decided=name, why="the history ends where something must follow"
             )
+
+
+def _fence_of(run: RunState, body: EventBody) -> int:
+    """What is owned where an event happened; 0 if that is nothing. Of the end of all shards, any of them."""
+    if run.phase != "claimed" or not run.sharded:
+        return run.fence
+    if type(body) in RUN_FOLDS:
+        shard = run.shards.get(iteration_of(body) - iteration_of(body) % require_loop(run).shard_size)
+        return shard.fence if shard is not None else 0
+    return next(iter(run.leased_shards))
 
 
 def _with_chunk_of(recorded: EventBody, run: RunState, decided: EventBody) -> EventBody:

@@ -13,6 +13,7 @@ from noetl.ports.http_api import ROLES, Role
 from noetl.server.http.problems import ApiProblem, problem_response
 from noetl.stores.api_tokens import is_valid_token, token_hash
 
+METRICS_PATH = "/metrics"
 PUBLIC_PATHS = frozenset({"/api/openapi.json"})
 _CALLER = "noetl.caller"
 
@@ -47,7 +48,7 @@ def require_role(scope: MutableMapping[str, Any], needed: Role) -> Caller:
 
 
 class Authentication:
-    """Lets nobody below `/api` who has no valid token; that is said before anything else."""
+    """Lets nobody below `/api`, or to the metrics, without a valid token: that is said first."""
 
     def __init__(self, app: ASGIApp, store: AccessStore) -> None:
         self._app = app
@@ -55,7 +56,8 @@ class Authentication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
-        if scope["type"] in ("http", "websocket") and path.startswith("/api/") and path not in PUBLIC_PATHS:
+        is_guarded = path.startswith("/api/") or path == METRICS_PATH
+        if scope["type"] in ("http", "websocket") and is_guarded and path not in PUBLIC_PATHS:
             caller = await self._authenticate(HTTPConnection(scope).headers)
             if caller is None:
                 await self._turn_away(scope, receive, send)

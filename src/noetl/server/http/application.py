@@ -11,59 +11,29 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from noetl.ports.http_api import HealthAnswer
 from noetl.server.http.access import Authentication
 from noetl.server.http.admin_endpoints import ADMIN_ENDPOINTS
 from noetl.server.http.catalog_endpoints import CATALOG_ENDPOINTS
-from noetl.server.http.endpoint import JSON, Answer, ApiCall, Endpoint
+from noetl.server.http.endpoint import JSON, Endpoint
 from noetl.server.http.execution_endpoints import EXECUTION_ENDPOINTS
 from noetl.server.http.execution_start import START_ENDPOINT
 from noetl.server.http.history_endpoints import HISTORY_ENDPOINTS
+from noetl.server.http.monitoring_endpoints import MONITORING_ENDPOINTS
 from noetl.server.http.openapi import openapi_document
+from noetl.server.http.operation_endpoints import OPERATION_ENDPOINTS
 from noetl.server.http.problems import ApiProblem, problem_of, problem_response
 from noetl.server.http.resources import ServerResources
+from noetl.server.http.worker_endpoints import WORKER_ENDPOINTS
 
-
-async def _is_alive(_call: ApiCall) -> Answer:
-    return Answer(HealthAnswer())
-
-
-async def _is_ready(call: ApiCall) -> Answer:
-    """The store answers, which it does only if it is of the current schema. Raises StoreError."""
-    await call.resources.store.feed(limit=1)
-    if call.resources.bell.closed:
-        raise ApiProblem("overloaded", "the server is about to end")
-    return Answer(HealthAnswer())
-
-
-HEALTH_ENDPOINTS = (
-    Endpoint(
-        name="is_alive",
-        method="GET",
-        path="/healthz",
-        role=None,
-        summary="Whether the process is there.",
-        handler=_is_alive,
-        answers=(HealthAnswer,),
-    ),
-    Endpoint(
-        name="is_ready",
-        method="GET",
-        path="/readyz",
-        role=None,
-        summary="Whether it can serve: its store answers, and it is not about to end.",
-        handler=_is_ready,
-        answers=(HealthAnswer,),
-        codes=("store_unavailable", "overloaded"),
-    ),
-)
 ENDPOINTS = (
     *CATALOG_ENDPOINTS,
     START_ENDPOINT,
     *EXECUTION_ENDPOINTS,
+    *OPERATION_ENDPOINTS,
     *HISTORY_ENDPOINTS,
     *ADMIN_ENDPOINTS,
-    *HEALTH_ENDPOINTS,
+    *WORKER_ENDPOINTS,
+    *MONITORING_ENDPOINTS,
 )
 """In the order of the documentation; of two that match a path, the first is taken."""
 

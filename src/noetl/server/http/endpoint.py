@@ -11,10 +11,12 @@ from msgspec import Struct
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from noetl.engine.history.lookup import require_execution
 from noetl.model.normalisation import MAX_DEPTH
 from noetl.model.timestamp import now_micros
 from noetl.ports.catalog import AuditEntry
 from noetl.ports.http_api import ProblemCode, Role
+from noetl.ports.store import ExecutionRecord
 from noetl.server.http.access import Caller, caller_of, require_role
 from noetl.server.http.problems import ApiProblem, problem_of, problem_response, wrong_type
 from noetl.server.http.resources import ServerResources
@@ -53,6 +55,10 @@ class ApiCall:
     def part(self, name: str) -> str:
         """A part of the path."""
         return str(self.request.path_params[name])
+
+    async def execution(self) -> ExecutionRecord:
+        """That of the path. Raises ExecutionUnknown."""
+        return await require_execution(self.resources.store, self.part("execution_id"))
 
     def require(self, role: Role) -> None:
         """Raises ApiProblem `forbidden`."""
@@ -100,12 +106,14 @@ class Endpoint(Struct, frozen=True, kw_only=True):
             answer = await self.handler(ApiCall(request, resources, caller, query, body))
             response = answer if isinstance(answer, Response) else _json_response(answer)
         except ClientDisconnect:
-            return Response(status_code=499)  # nobody reads it
-        except Exception as error:
+            response = Response(status_code=499)  # nobody reads it
+        except Exception as error:  # raised again unless it is the caller's, or the store's
             problem = problem_of(error)
             if problem is None:
+                resources.observer.measures.count_request(self.method, self.path, 500)
                 raise
             response = problem_response(problem)
+        resources.observer.measures.count_request(self.method, self.path, response.status_code)
         if self.audited:
             await self._audit(request, resources, caller, response.status_code)
         return response

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 
-from noetl.engine.history.lookup import read_events
+from noetl.engine.history.lookup import read_events, require_execution
 from noetl.events.event import Event
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.ports.store import ExecutionRecord, ExecutionUnknown, Store
+from noetl.ports.store import ExecutionRecord, Store
 
 
 class EventBell:
@@ -17,13 +17,20 @@ class EventBell:
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[str, set[asyncio.Event]] = {}
+        self._waiting: dict[str, dict[asyncio.Event, bool]] = {}
+        """By execution; whether they wait for nothing but its end."""
         self.closed = False
 
-    def watch(self, execution_id: str, _events: Sequence[Event], _state: ExecutionState) -> None:
+    @property
+    def listeners(self) -> int:
+        """How many wait."""
+        return sum(map(len, self._waiting.values()))
+
+    def watch(self, execution_id: str, _events: Sequence[Event], state: ExecutionState) -> None:
         """What an engine calls with events that are durable."""
-        for waiting in self._waiting.get(execution_id, ()):
-            waiting.set()
+        for waiting, for_end in self._waiting.get(execution_id, {}).items():
+            if not for_end or state.over:
+                waiting.set()
 
     async def ring_for_others(self, store: Store) -> None:
         """Rings for everybody whenever another process may have written something, without end."""
@@ -36,14 +43,15 @@ class EventBell:
         self._ring_all()
 
     @contextmanager
-    def listen(self, execution_id: str) -> Iterator[asyncio.Event]:
+    def listen(self, execution_id: str, *, for_end: bool = False) -> Iterator[asyncio.Event]:
+        """With `for_end` it rings when the execution may have ended; each ring costs a look at the store."""
         rung = asyncio.Event()
-        self._waiting.setdefault(execution_id, set()).add(rung)
+        self._waiting.setdefault(execution_id, {})[rung] = for_end
         try:
             yield rung
         finally:
             waiting = self._waiting[execution_id]
-            waiting.discard(rung)
+            del waiting[rung]
             if not waiting:
                 del self._waiting[execution_id]
 
@@ -72,21 +80,14 @@ async def follow_execution(
 
 async def wait_for_end(store: Store, bell: EventBell, execution_id: str, seconds: float) -> ExecutionRecord:
     """The execution when it has ended, or after so many seconds as it is then. Raises ExecutionUnknown."""
-    with bell.listen(execution_id) as rung:
+    with bell.listen(execution_id, for_end=True) as rung:
         try:
             async with asyncio.timeout(seconds):
                 while True:
                     rung.clear()
-                    record = await _existing(store, execution_id)
+                    record = await require_execution(store, execution_id)
                     if record.ended_at or bell.closed:
                         return record
                     await rung.wait()
         except TimeoutError:
-            return await _existing(store, execution_id)
-
-
-async def _existing(store: Store, execution_id: str) -> ExecutionRecord:
-    record = await store.execution(execution_id)
-    if record is None:
-        raise ExecutionUnknown(f"there is no execution `{execution_id}`")
-    return record
+            return await require_execution(store, execution_id)

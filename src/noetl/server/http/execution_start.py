@@ -8,7 +8,7 @@ from msgspec import Struct
 from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.engine.catalog.catalog_playbooks import entry_source
 from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source
-from noetl.engine.catalog.playbooks import PlaybookDocument
+from noetl.engine.catalog.playbooks import LOCAL_HINT, LOCAL_REFUSED, PlaybookDocument
 from noetl.engine.catalog.preflight import CannotRun
 from noetl.model.errors import NoetlError
 from noetl.model.normalisation import normalise
@@ -64,6 +64,7 @@ async def start_execution(
         "workload": normalise(request.workload),
         "ctx": normalise(request.ctx),
         "labels": request.labels,
+        "priority": request.priority,
         "by": caller.name,
     }
     try:
@@ -90,9 +91,14 @@ async def start_execution(
 
 
 def require_room(resources: ServerResources) -> None:
-    """Raises ApiProblem `overloaded`: new work is put off before what runs must wait."""
+    """Raises ApiProblem `overloaded`: new work is put off before what runs must wait.
+
+    Raises StoreError while nothing can be written: who asks for something new need not wait for that.
+    """
     if resources.bell.closed:
         raise ApiProblem("overloaded", "the server is about to end")
+    if (failure := resources.engine.write_failure) is not None:
+        raise failure
     queued: int = getattr(resources.store, "queued_bytes", 0)
     limits = resources.limits
     if queued > limits.queued_bytes or resources.engine.live_executions >= limits.live_executions:
@@ -144,13 +150,8 @@ def inline_source(
 
 def _require_pool(resources: ServerResources, document: PlaybookDocument) -> None:
     """Raises ApiProblem `refused` for what asks to run beside the store where that is not allowed."""
-    root = document.playbook.document
-    executor = root.get("executor") if isinstance(root, dict) else None
-    kind = executor.get("kind") if isinstance(executor, dict) else None
-    if kind == "local" and not resources.allow_local:
-        detail = "`executor.kind: local` would run users' code inside of the server"
-        hint = "leave `kind` out, or start the server with --allow-local"
-        raise ApiProblem("refused", detail, status=422, hint=hint)
+    if document.playbook.executor.kind == "local" and not resources.playbooks.allow_local:
+        raise ApiProblem("refused", LOCAL_REFUSED, status=422, hint=LOCAL_HINT)
 
 
 class _NoParameters(Struct, frozen=True, forbid_unknown_fields=True):

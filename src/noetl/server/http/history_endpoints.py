@@ -1,11 +1,8 @@
 """What happened in an execution: its events, live too, what its tasks wrote, and its large results."""
 
 import asyncio
-import base64
 import re
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -16,16 +13,14 @@ from noetl.engine.history.family_log import FamilyLine, FamilyLog
 from noetl.engine.history.lookup import decode_rows, request_event_of
 from noetl.events.event import Event, envelope
 from noetl.ports.http_api import EventPage, LogPage, PageSize, Sequence
-from noetl.ports.store import ExecutionRecord, ExecutionUnknown
+from noetl.ports.store import ExecutionRecord
 from noetl.server.http.endpoint import EVENT_STREAM, Answer, ApiCall, Endpoint
 from noetl.server.http.event_bell import follow_execution
 from noetl.server.http.problems import ApiProblem
+from noetl.server.result_body import OCTETS, RangeWrong, result_response
 
 KEEP_ALIVE = 15.0
 """Seconds after which a silent stream says that it is there, so that nobody in between cuts it."""
-_CHUNK_BYTES = 1 << 18
-_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
-_OCTETS = "application/octet-stream"
 
 
 class EventsQuery(Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,7 +52,7 @@ class ResultQuery(Struct, frozen=True, forbid_unknown_fields=True):
 
 async def _list_events(call: ApiCall) -> Answer:
     """A page of the history."""
-    record, query = await _existing(call), call.query
+    record, query = await call.execution(), call.query
     rows = await call.resources.store.read(record.execution_id, after=query.after, limit=query.limit)
     events = decode_rows(record.execution_id, rows)
     trace_id = await _trace_id(call, record)
@@ -71,7 +66,7 @@ async def _list_events(call: ApiCall) -> Answer:
 
 async def _stream_events(call: ApiCall) -> Response:
     """The history and what comes, as server-sent events; the id of each is its `seq`."""
-    record = await _existing(call)
+    record = await call.execution()
     after = _last_event_id(call, call.query.after)
     if record.ended_at and after >= record.version:
         return Response(status_code=204)  # an EventSource that gets this does not come again
@@ -87,7 +82,7 @@ async def _stream_events(call: ApiCall) -> Response:
 
 async def _read_logs(call: ApiCall) -> Answer | Response:
     """What tasks wrote: a stream, or all there is so far as JSON if that is what is accepted."""
-    record, query, resources = await _existing(call), call.query, call.resources
+    record, query, resources = await call.execution(), call.query, call.resources
     family = FamilyLog(resources.store, resources.logs, record)
 
     def wanted(lines: list[FamilyLine]) -> list[dict[str, Any]]:
@@ -128,50 +123,11 @@ async def _read_result(call: ApiCall) -> Response:
     key = f"{store}:{execution_id}/{name}" if store else f"{execution_id}/{name}"
     if not re.fullmatch("[0-9a-f]{64}", name):
         raise ApiProblem("not_found", f"nothing is stored as `{key}`")
-    await _existing(call)
-    stack = AsyncExitStack()
-    path = await stack.enter_async_context(call.resources.results.local(key))
-    size = path.stat().st_size
-    chosen = _chosen_range(call.request.headers.get("range", ""), size)
-    digest = base64.b64encode(bytes.fromhex(name)).decode()
-    headers = {
-        "Accept-Ranges": "bytes",
-        "ETag": f'"{name}"',
-        "Repr-Digest": f"sha-256=:{digest}:",
-        "Cache-Control": "private, immutable",
-    }
-    if chosen is None:
-        await stack.aclose()
-        headers["Content-Range"] = f"bytes */{size}"
-        raise ApiProblem("invalid_request", f"there are {size} bytes", status=416, headers=headers)
-    start, end = chosen
-    headers["Content-Length"] = str(end - start)
-    if (start, end) == (0, size):
-        headers["Content-Digest"] = f"sha-256=:{digest}:"
-        return StreamingResponse(_file_pieces(stack, path, start, end), 200, headers, _OCTETS)
-    headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
-    return StreamingResponse(_file_pieces(stack, path, start, end), 206, headers, _OCTETS)
-
-
-async def _file_pieces(stack: AsyncExitStack, path: Path, start: int, end: int) -> AsyncIterator[bytes]:
-    async with stack:
-        with path.open("rb") as file:
-            file.seek(start)
-            while start < end and (piece := file.read(min(_CHUNK_BYTES, end - start))):
-                start += len(piece)
-                yield piece
-
-
-def _chosen_range(header: str, size: int) -> tuple[int, int] | None:
-    """Where the wanted bytes begin and end, all for a header nobody understands; None if there are none."""
-    match = _RANGE.fullmatch(header.strip())
-    if match is None or not (match[1] or match[2]):
-        return 0, size
-    if not match[1]:
-        start, end = max(0, size - int(match[2])), size
-    else:
-        start, end = int(match[1]), min(size, int(match[2]) + 1 if match[2] else size)
-    return (start, end) if start < end else None
+    await call.execution()
+    try:
+        return await result_response(call.resources.results, key, call.request.headers.get("range", ""))
+    except RangeWrong as error:
+        raise ApiProblem("invalid_request", str(error), status=416, headers=error.headers) from None
 
 
 def _event_message(event: Event, execution_id: str, trace_id: str) -> bytes:
@@ -181,7 +137,8 @@ def _event_message(event: Event, execution_id: str, trace_id: str) -> bytes:
 
 
 def _stream(messages: AsyncIterator[bytes]) -> StreamingResponse:
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    # Closed at its end: nothing idle of it is left for a server that is about to end.
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Connection": "close"}
     return StreamingResponse(_with_keep_alive(messages), 200, headers, EVENT_STREAM)
 
 
@@ -220,14 +177,6 @@ def _last_event_id(call: ApiCall, otherwise: int) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise ApiProblem("invalid_request", "`Last-Event-ID` is the `seq` of an event")
     return int(text)
-
-
-async def _existing(call: ApiCall) -> ExecutionRecord:
-    execution_id = call.part("execution_id")
-    record = await call.resources.store.execution(execution_id)
-    if record is None:
-        raise ExecutionUnknown(f"there is no execution `{execution_id}`")
-    return record
 
 
 async def _trace_id(call: ApiCall, record: ExecutionRecord) -> str:
@@ -279,7 +228,7 @@ HISTORY_ENDPOINTS = (
         summary="The bytes that a reference stands for, or a range of them.",
         handler=_read_result,
         also=(206,),
-        answer_type=_OCTETS,
+        answer_type=OCTETS,
         query=ResultQuery,
         codes=("not_found", "invalid_request"),
     ),

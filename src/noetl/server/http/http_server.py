@@ -18,6 +18,13 @@ CLOSE_SECONDS = 5
 """How long requests may go on after the server was told to end."""
 
 
+KEEP_ALIVE_SECONDS = 75
+"""How long an idle connection stays open: longer than clients keep theirs (aiohttp 15 s; uvicorn's own is 5).
+
+One that the server closes while a request is on its way fails that request.
+"""
+
+
 class ListenFailed(NoetlError):
     """The server cannot listen as it was told. `hint` says what to do."""
 
@@ -45,7 +52,9 @@ def is_loopback(host: str) -> bool:
 def listen(host: str, port: int) -> socket.socket:
     """A socket that listens; with port 0 at one that is free. Raises ListenFailed."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family)
+    # The protocol is named, because asyncio sends small pieces at once (TCP_NODELAY) only where it is: else
+    # the second piece of each answer waits some 40 ms until the other end has acknowledged the first.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host.strip("[]"), port))
@@ -73,10 +82,11 @@ class HttpServer:
         config = uvicorn.Config(
             application,
             lifespan="off",
-            log_level="warning",
+            log_config=None,  # its lines go where ours go
             access_log=False,
             server_header=False,
             ws="websockets-sansio",
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=CLOSE_SECONDS,
             ssl_certfile=str(tls.certificate) if tls else None,
             ssl_keyfile=str(tls.key) if tls else None,
@@ -102,7 +112,7 @@ class HttpServer:
 
     def close(self) -> None:
         """Takes no more requests; `serve` returns when those that are open have ended, or soon."""
-        self._server.should_exit = True
+        self._server.end()
 
 
 class _Uvicorn(uvicorn.Server):
@@ -111,6 +121,18 @@ class _Uvicorn(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.startup_done = asyncio.Event()
+        self._ended = asyncio.Event()
+
+    def end(self) -> None:
+        self.should_exit = True
+        self._ended.set()
+
+    async def main_loop(self) -> None:
+        # Ours, because uvicorn's wakes up ten times a second to see whether it is to end. What is left is the
+        # date in answers, which has seconds.
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), 1.0)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

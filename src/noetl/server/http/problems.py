@@ -11,14 +11,15 @@ from noetl.dsl.document.problem import PlaybookInvalid, Problem
 from noetl.engine.catalog.playbooks import PlaybookMissing
 from noetl.engine.catalog.preflight import CannotRun
 from noetl.engine.history.fork import CannotFork
-from noetl.engine.service import AlreadyRunning, KeyConflict
+from noetl.engine.service import AlreadyRunning
+from noetl.engine.start_key import KeyConflict
 from noetl.kernel.errors import Refused
 from noetl.model.errors import NoetlError
 from noetl.model.normalisation import NotJson
 from noetl.ports.credentials import CredentialError, CredentialUnknown
 from noetl.ports.http_api import DocumentProblem, ProblemCode, ProblemDocument
 from noetl.ports.results import ResultError, ResultMissing
-from noetl.ports.store import ExecutionUnknown, StoreError
+from noetl.ports.store import ExecutionUnknown, StoreError, StoreSlow
 
 STATUSES: dict[ProblemCode, int] = {
     "invalid_playbook": 422,
@@ -122,6 +123,8 @@ def problem_of(error: Exception) -> ApiProblem | None:
             return ApiProblem("refused", str(error), hint=hint)
         case NotJson():
             return ApiProblem("invalid_request", str(error), pointer=json_pointer(error.path))
+        case StoreSlow():
+            return ApiProblem("overloaded", str(error), hint=hint)
         case StoreError() | ResultError() | CredentialError():
             return ApiProblem("store_unavailable", str(error), hint=hint)
         case _:

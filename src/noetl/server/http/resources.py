@@ -12,8 +12,12 @@ from noetl.engine.task_log import TaskLog
 from noetl.ports.catalog import AccessStore, AuditEntry
 from noetl.ports.results import ResultStore
 from noetl.ports.store import Store
+from noetl.server.engine_observer import EngineObserver
 from noetl.server.http.event_bell import EventBell
+from noetl.server.plane.sessions import Sessions
+from noetl.server.plane.worker_plane import WorkerPlane
 from noetl.stores.credentials.encrypted_credentials import EncryptedCredentials
+from noetl.stores.home_folder import Home
 
 
 class AuditLog:
@@ -39,10 +43,12 @@ class ServerLimits(Struct, frozen=True):
 
     live_executions: int = 100_000
     queued_bytes: int = 64 << 20
+    free_bytes: int = 32 << 20
+    """With less than this on the disk of its home, a server is not ready: it may soon record nothing."""
 
 
 class ServerResources(Struct, frozen=True, kw_only=True):
-    """`allow_local` lets playbooks with `executor.kind: local` run in the server's own worker."""
+    """What the endpoints of a server work with."""
 
     engine: Engine
     store: Store
@@ -52,9 +58,18 @@ class ServerResources(Struct, frozen=True, kw_only=True):
     credentials: EncryptedCredentials
     control: RemoteControl
     bell: EventBell
+    observer: EngineObserver
+    plane: WorkerPlane
     audit_log: AuditLog
-    allow_local: bool = False
+    home: Home
+    started_at: int
+    """In microseconds since 1970."""
     limits: ServerLimits = ServerLimits()
+
+    @property
+    def sessions(self) -> Sessions:
+        """Of its workers."""
+        return self.plane.sessions
 
     @property
     def directory(self) -> Path:

@@ -1,50 +1,127 @@
-"""Who gets which run: pools and kinds, fairness between executions, and the command that hands a run over."""
+"""Who gets which run: pools, kinds, priority, turns of executions, and the command that hands a run over."""
 
-from collections import OrderedDict
-from collections.abc import Iterable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from noetl.engine.execution import LiveExecution
+from noetl.kernel.derived_rows import ready_run
 from noetl.kernel.errors import Refused
-from noetl.kernel.net.commands import Claim
-from noetl.kernel.plan import StepPlan
-from noetl.kernel.state.replay import dump_run
-from noetl.kernel.state.run_state import RunState
+from noetl.kernel.net.commands import claim_of
+from noetl.kernel.state.replay import dump_for_worker
+from noetl.kernel.state.run_state import ClaimedPart, claimable_part
+from noetl.model.run_rows import ReadyRun
 from noetl.ports.control import RunCommand
-from noetl.server.plane.sessions import Lease, Sessions, WorkerSession
+from noetl.server.plane.sessions import Lease, Leases, Sessions, WorkerSession
 from noetl.tools.host.worker_tools import ENGINE_KINDS
 
 MOST_CHAINED = 64
 """Runs of one execution that a worker gets in a row, before others have their turn."""
-DEFAULT_POOL = "default"
 INLINE_WORKLOAD = 16_384
 """Bytes of a workload that goes with each command; a larger one is fetched once."""
 
 
+class _ReadyQueue:
+    """The executions that may have something to give away: by priority, and those of the same take turns."""
+
+    def __init__(self) -> None:
+        # By priority and then by id: a turn costs O(1) however many wait.
+        self._levels: dict[int, OrderedDict[str, LiveExecution]] = {}
+        self._priorities: dict[str, int] = {}
+
+    def add(self, live: LiveExecution, priority: int) -> None:
+        """It keeps its turn if it is here already."""
+        self._priorities[live.execution_id] = priority
+        self._levels.setdefault(priority, OrderedDict())[live.execution_id] = live
+
+    def get(self, execution_id: str) -> LiveExecution | None:
+        priority = self._priorities.get(execution_id)
+        return None if priority is None else self._levels[priority][execution_id]
+
+    def remove(self, execution_id: str) -> None:
+        priority = self._priorities.pop(execution_id, None)
+        if priority is not None:
+            level = self._levels[priority]
+            del level[execution_id]
+            if not level:
+                del self._levels[priority]
+
+    def end_turn(self, execution_id: str) -> None:
+        """It is asked after all others of its priority from here on."""
+        if (priority := self._priorities.get(execution_id)) is not None:
+            self._levels[priority].move_to_end(execution_id)
+
+    def has_above(self, priority: int) -> bool:
+        """Whether something of a higher priority is here."""
+        return any(level > priority for level in self._levels)
+
+    def levels(self) -> list[list[LiveExecution]]:
+        """Those of the highest priority first; as they are now, whatever is added or removed meanwhile."""
+        return [list(self._levels[priority].values()) for priority in sorted(self._levels, reverse=True)]
+
+
 class Dispatcher:
-    """Gives ready runs to sessions with credit, one of each execution in turn.
+    """Gives ready runs to sessions with credit: of the highest priority first, one of each execution in turn.
 
     A claim is decided at once and goes into the append that is open; its command is sent when that is
-    durable: a fence is a number of an event, and after a crash another worker could get the same one.
+    durable: a fence is a number of an event, and after a crash another worker could get the same one. What is
+    not in memory is brought there by `load` when somebody may have it, and no more of it than they may have.
+    Nothing is given away of what `admits` says no to; whoever does calls `dispatch` when that changes.
     """
 
-    def __init__(self, sessions: Sessions, leases: dict[tuple[str, str], Lease]) -> None:
+    def __init__(
+        self,
+        sessions: Sessions,
+        leases: Leases,
+        load: Callable[[str], None],
+        admits: Callable[[LiveExecution], bool],
+    ) -> None:
         self._sessions = sessions
         self._leases = leases
-        self._ready: OrderedDict[str, LiveExecution] = OrderedDict()
+        self._load = load
+        self._admits = admits
+        self._ready = _ReadyQueue()
+        self._offers: dict[str, list[ReadyRun]] = {}
+        """What is ready of executions that are not in memory."""
+        self._loading: dict[str, WorkerSession] = {}
         self._workloads: dict[str, Raw] = {}
         self._held = False
 
     def add(self, live: LiveExecution) -> None:
         """It may have a run that is ready."""
-        self._ready[live.execution_id] = live
+        self._ready.add(live, live.state.priority)
+        self._offers.pop(live.execution_id, None)
         if not self._held:
             self.dispatch()
 
+    def offer(self, live: LiveExecution, run: ReadyRun) -> None:
+        """A run of an execution that is not in memory is ready."""
+        self._ready.add(live, run.priority)
+        self._offers.setdefault(live.execution_id, []).append(run)
+
+    def evicted(self, live: LiveExecution, runs: Iterable[ReadyRun]) -> None:
+        """Its state is not in memory any more: what is ready is known without it."""
+        self._workloads.pop(live.execution_id, None)
+        if offers := list(runs):
+            self._ready.add(live, offers[0].priority)
+            self._offers[live.execution_id] = offers
+        else:
+            self._ready.remove(live.execution_id)
+
+    def loaded(self, execution_id: str) -> None:
+        """It was asked for, and is in memory now, or cannot be: others may be asked for."""
+        self._loading.pop(execution_id, None)
+        live = self._ready.get(execution_id)
+        if live is not None and not live.loaded:
+            self.forget(execution_id)
+        self.dispatch()
+
     def forget(self, execution_id: str) -> None:
-        self._ready.pop(execution_id, None)
+        self._offers.pop(execution_id, None)
+        self._ready.remove(execution_id)
         self._workloads.pop(execution_id, None)
 
     def hold(self) -> None:
@@ -52,70 +129,131 @@ class Dispatcher:
         self._held = True
 
     def chain(self, ended: Lease) -> None:
-        """Goes on with the same execution where a run of it has ended, as long as that is fair."""
+        """Goes on with the same execution where a run of it has ended, as long as that is fair.
+
+        Where something of a higher priority waits, `dispatch` finds out who may have it.
+        """
         session, live = ended.session, ended.live
-        if ended.chained < MOST_CHAINED and session.credit > 0 and _is_open(live):
-            run = _first_for(session, live)
-            if run is not None:
-                self._claim(live, run, session, ended.chained + 1)
+        if ended.chained >= MOST_CHAINED or session.credit <= 0 or not _is_open(live):
+            return
+        if not self._ready.has_above(live.state.priority):
+            part = _first_for(session, live)
+            if part is not None:
+                self._claim(live, part, session, ended.chained + 1)
 
     def dispatch(self) -> None:
         """Gives away what can be given."""
         self._held = True  # a claim may be announced, and nothing else is to be given meanwhile
         try:
-            moved = True
-            while moved:
-                moved = False
-                for execution_id, live in list(self._ready.items()):
-                    if not _is_open(live):
-                        self._ready.pop(execution_id, None)
-                        continue
-                    free = [session for session in self._sessions if session.credit > 0]
-                    if not free:
-                        return
-                    moved = self._give_one(live, free) or moved
+            while self._give_round():
+                pass
         finally:
             self._held = False
+
+    def _give_round(self) -> bool:
+        """One run of each execution of the highest priority that somebody can have; whether there is more."""
+        if not self._free_sessions():
+            return False  # before anything is copied: this is asked after every report
+        for lives in self._ready.levels():
+            moved = False
+            for live in lives:
+                free = self._free_sessions()
+                if not free:
+                    return False
+                if not live.loaded:
+                    self._bring_back(live, free)
+                elif not _is_open(live):
+                    self._ready.remove(live.execution_id)
+                elif self._admits(live):
+                    moved = self._give_one(live, free) or moved
+            if moved:
+                return True
+        return False
+
+    def _free_sessions(self) -> list[WorkerSession]:
+        """Those that have more credit than is being read for them."""
+        waiting = Counter(session.id for session in self._loading.values())
+        return [session for session in self._sessions if session.credit > waiting[session.id]]
+
+    def _bring_back(self, live: LiveExecution, free: Iterable[WorkerSession]) -> None:
+        """Has an execution read that has a run for one of these; it is given away when it is in memory."""
+        if live.execution_id in self._loading:
+            return
+        for session in free:
+            if any(_may_have(session, run) for run in self._offers.get(live.execution_id, ())):
+                self._loading[live.execution_id] = session
+                self._load(live.execution_id)
+                return
 
     def _give_one(self, live: LiveExecution, free: Iterable[WorkerSession]) -> bool:
         # The emptiest first, so that work spreads.
         for session in sorted(free, key=lambda session: -session.credit):
-            run = _first_for(session, live)
-            if run is not None and self._claim(live, run, session):
-                if live.execution_id in self._ready:
-                    self._ready.move_to_end(live.execution_id)
+            part = _first_for(session, live)
+            if part is not None and self._claim(live, part, session):
+                self._ready.end_turn(live.execution_id)
                 return True
         return False
 
-    def _claim(self, live: LiveExecution, run: RunState, session: WorkerSession, chained: int = 0) -> bool:
+    def _claim(
+        self, live: LiveExecution, part: ClaimedPart, session: WorkerSession, chained: int = 0
+    ) -> bool:
         try:
-            live.submit(Claim(run.id, session.worker, session.id))
+            live.submit(claim_of(part, session.worker, session.id))
         except Refused:  # it was stopped or paused by what came before
             return False
-        self.lease(session, live, run, chained)
+        lease = self.lease(session, live, part, chained)
         command = RunCommand(
             execution=live.execution_id,
-            fence=run.fence,
+            fence=lease.fence,
             playbook=live.playbook.hash,
-            run=Raw(msgspec.json.encode(dump_run(run))),
+            run=Raw(msgspec.json.encode(dump_for_worker(*part))),
+            shard=lease.shard,
             workload=self._workload(live),
             trace=live.trace_id,
         )
         outgoing = session.outgoing
-        live.when_durable(lambda: outgoing.add_command(command))
+
+        def send() -> None:
+            # Unless somebody else had written to the execution, and the run was never claimed.
+            # It may have been noted anew meanwhile, as that of an execution which is taken up.
+            noted = self._leases.get(live.execution_id, lease.run, lease.fence)
+            if noted is not None and noted.session is lease.session:
+                outgoing.add_command(command)
+
+        live.when_durable(send)
         return True
 
-    def lease(self, session: WorkerSession, live: LiveExecution, run: RunState, chained: int = 0) -> None:
-        """Notes whose a claimed run is."""
-        key = live.execution_id, run.id
-        self._leases[key] = session.leases[key] = Lease(session, live, run.id, run.fence, chained)
+    def lease(
+        self, session: WorkerSession, live: LiveExecution, part: ClaimedPart, chained: int = 0
+    ) -> Lease:
+        """Notes whose a claimed run or shard is."""
+        run, shard = part
+        start = -1 if shard is None else shard.start
+        lease = Lease(session, live, run.id, (shard or run).fence, start, chained)
+        self._leases.add(lease)
+        return lease
+
+    def restore(self, session: WorkerSession, live: LiveExecution, key: str, fence: int) -> None:
+        """The same for a claim from before a restart; `key` is that of its row."""
+        run, _, shard = key.partition("/")
+        self._leases.add(Lease(session, live, run, fence, int(shard or -1)))
 
     def _workload(self, live: LiveExecution) -> Raw:
         execution_id = live.execution_id
         if execution_id not in self._workloads:
-            data = msgspec.json.encode(live.state.inputs.workload)
+            data = msgspec.json.encode(workload_for_workers(live))
             self._workloads[execution_id] = Raw(data if len(data) <= INLINE_WORKLOAD else b"null")
         return self._workloads[execution_id]
+
+
+def workload_for_workers(live: LiveExecution) -> dict[str, Any]:
+    """What pipelines of its playbook read of the workload."""
+    keys, workload = live.state.plan.worker_workload, live.state.inputs.workload
+    return workload if keys is None else {key: workload[key] for key in workload if key in keys}
+
+
+def _may_have(session: WorkerSession, run: ReadyRun) -> bool:
+    return run.pool in session.pools and session.kinds >= {*run.kinds} - ENGINE_KINDS
 
 
 def _is_open(live: LiveExecution) -> bool:
@@ -123,19 +261,10 @@ def _is_open(live: LiveExecution) -> bool:
     return bool(state.ready) and not (state.paused or state.stopping or state.over)
 
 
-def _first_for(session: WorkerSession, live: LiveExecution) -> RunState | None:
-    """The run that has been ready longest of those that the worker can run."""
+def _first_for(session: WorkerSession, live: LiveExecution) -> ClaimedPart | None:
+    """What has been ready longest of what the worker can run."""
     for name in live.state.ready:
         run = live.state.runs[name]
-        if _pool_of(live, run.step) in session.pools and _kinds_of(run.step) <= session.kinds:
-            return run
+        if _may_have(session, ready_run(live.state, run)):
+            return claimable_part(run)
     return None
-
-
-def _pool_of(live: LiveExecution, plan: StepPlan) -> str:
-    pool = plan.step.spec.get("pool") or live.playbook.executor.spec.get("pool")
-    return str(pool or DEFAULT_POOL)
-
-
-def _kinds_of(plan: StepPlan) -> frozenset[str]:
-    return frozenset(task.kind for task in plan.step.tasks) - ENGINE_KINDS

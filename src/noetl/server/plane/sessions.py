@@ -1,30 +1,81 @@
 """The worker processes that a server knows: how long their leases live, and what waits to be sent to them."""
 
 import asyncio
-import secrets
-import time
 from collections.abc import Callable, Iterator
 
 from noetl.engine.execution import LiveExecution
-from noetl.ports.control import Ack, Message, News, Register, RunCommand, RunNews, Verdict, Work
+from noetl.kernel.state.run_state import RunState, Shard
+from noetl.ports.control import Ack, Drain, Message, News, Register, RunCommand, RunNews, Verdict, Work
+from noetl.system import SYSTEM, System
 
 TTL = 10.0
 """Seconds after its last heartbeat for which a worker counts as alive."""
 
+OWN_SESSION = "server-"
+"""What the ids of sessions in the process of the server begin with: they end with it."""
+STANDSTILL = 0.25
+"""Part of a ttl by which a look at the sessions may be late; later, it is this process that was not there."""
+
 
 class Lease:
-    """A run that a session owns. `chained`: how many of its execution it had one after the other."""
+    """A run that a session owns, or the shard of it that begins with iteration `shard`.
 
-    __slots__ = ("chained", "fence", "live", "run", "session")
+    `chained`: how many of its execution it had one after the other.
+    """
 
-    def __init__(
-        self, session: "WorkerSession", live: LiveExecution, run: str, fence: int, chained: int = 0
+    __slots__ = ("chained", "fence", "live", "run", "session", "shard")
+
+    def __init__(  # noqa: PLR0917 - what is owned, and by whom
+        self,
+        session: "WorkerSession",
+        live: LiveExecution,
+        run: str,
+        fence: int,
+        shard: int = -1,
+        chained: int = 0,
     ) -> None:
         self.session = session
         self.live = live
         self.run = run
         self.fence = fence
+        self.shard = shard
         self.chained = chained
+
+    @property
+    def owned(self) -> RunState | Shard | None:
+        """What is owned under it; None if nothing is any more."""
+        run = self.live.state.runs.get(self.run)
+        return run.owned_under(self.fence) if run is not None else None
+
+
+class Leases:
+    """All that sessions own, by run; of one run they may be several, for its shards."""
+
+    def __init__(self) -> None:
+        self._by_run: dict[tuple[str, str], dict[int, Lease]] = {}
+
+    def add(self, lease: Lease) -> None:
+        execution_id = lease.live.execution_id
+        self._by_run.setdefault((execution_id, lease.run), {})[lease.fence] = lease
+        lease.session.leases[execution_id, lease.fence] = lease
+
+    def get(self, execution_id: str, run: str, fence: int) -> Lease | None:
+        return self._by_run.get((execution_id, run), {}).get(fence)
+
+    def __iter__(self) -> Iterator[Lease]:
+        return (lease for leases in list(self._by_run.values()) for lease in list(leases.values()))
+
+    def of_run(self, execution_id: str, run: str) -> list[Lease]:
+        return list(self._by_run.get((execution_id, run), {}).values())
+
+    def remove(self, lease: Lease) -> None:
+        """A second time does nothing."""
+        execution_id = lease.live.execution_id
+        lease.session.leases.pop((execution_id, lease.fence), None)
+        of_run = self._by_run.get((execution_id, lease.run), {})
+        of_run.pop(lease.fence, None)
+        if not of_run:
+            self._by_run.pop((execution_id, lease.run), None)
 
 
 class Outgoing:
@@ -36,6 +87,8 @@ class Outgoing:
         self._commands: list[RunCommand] = []
         self._news: list[RunNews] = []
         self._filled = asyncio.Event()
+        self.awaited = False
+        """Whether somebody waits for what comes."""
 
     def put(self, message: Message) -> None:
         self._messages.append(message)
@@ -55,7 +108,11 @@ class Outgoing:
 
     async def take(self) -> list[Message]:
         """What waits, as soon as there is something."""
-        await self._filled.wait()
+        self.awaited = True
+        try:
+            await self._filled.wait()
+        finally:
+            self.awaited = False
         return self.take_now()
 
     def take_now(self) -> list[Message]:
@@ -85,13 +142,18 @@ class WorkerSession:
     def __init__(self, session_id: str, expires: float) -> None:
         self.id = session_id
         self.expires = expires
+        self.token = ""
+        """The name of the token that it was opened with; no other may speak for it."""
         self.worker = ""
         self.release = ""
         self.pools: frozenset[str] = frozenset()
         self.kinds: frozenset[str] = frozenset()
         self.slots = 0
-        self.leases: dict[tuple[str, str], Lease] = {}
+        self.leases: dict[tuple[str, int], Lease] = {}
+        """By execution and fence."""
         self.outgoing = Outgoing()
+        self.internal = False
+        """Whether it is the server itself, which only hands values on, and no worker of its operator."""
         self.superseded = asyncio.Event()
         """Set when another connection takes this one's part, or the session is over."""
 
@@ -107,14 +169,27 @@ class WorkerSession:
         self.kinds = frozenset(message.kinds)
         self.slots = message.slots
 
+    def drain(self) -> None:
+        """It is to end what it runs, and to leave. It says so itself by taking no more."""
+        self.outgoing.put(Drain())
+
     def connect(self) -> None:
         """A new connection: nothing of what was on its way to the last one will be seen."""
         self.superseded.set()
         self.superseded = asyncio.Event()
         self.outgoing = Outgoing()
 
+    def lease_of_run(self, execution_id: str, run: str) -> Lease | None:
+        """That of the run, or of one of its shards."""
+        mine = (lease for (execution, _), lease in self.leases.items() if execution == execution_id)
+        return next((lease for lease in mine if lease.run == run), None)
+
     def owns_run_of(self, execution_id: str) -> bool:
         return any(execution == execution_id for execution, _ in self.leases)
+
+    def owns_run_with(self, playbook_hash: str) -> bool:
+        """Whether it has claimed a run of an execution of this playbook."""
+        return any(lease.live.playbook.hash == playbook_hash for lease in self.leases.values())
 
 
 class Sessions:
@@ -127,11 +202,12 @@ class Sessions:
         self,
         ttl: float,
         lost: Callable[[WorkerSession], None],
-        clock: Callable[[], float] = time.monotonic,
+        system: System = SYSTEM,
     ) -> None:
         self.ttl = ttl
         self._lost = lost
-        self._clock = clock
+        self._system = system
+        self._clock = system.monotonic
         self._by_id: dict[str, WorkerSession] = {}
         self._check: asyncio.TimerHandle | None = None
 
@@ -141,14 +217,24 @@ class Sessions:
     def __iter__(self) -> Iterator[WorkerSession]:
         return iter(self._by_id.values())
 
-    def open(self, session_id: str = "") -> WorkerSession:
+    @property
+    def workers(self) -> list[WorkerSession]:
+        """Those that operators know of."""
+        return [session for session in self if not session.internal]
+
+    def open(self, session_id: str = "", prefix: str = "") -> WorkerSession:
         """The session with this id; one that was not known counts as alive for one ttl from here."""
         session = self._by_id.get(session_id)
         if session is None:
-            session = WorkerSession(session_id or secrets.token_hex(16), self._clock() + self.ttl)
+            session_id = session_id or prefix + self._system.new_session_id()
+            session = WorkerSession(session_id, self._clock() + self.ttl)
             self._by_id[session.id] = session
             self._watch()
         return session
+
+    def age_of(self, session: WorkerSession) -> float:
+        """Seconds since it was last heard of."""
+        return max(self._clock() - session.expires + self.ttl, 0.0)
 
     def beat(self, session: WorkerSession) -> None:
         session.expires = self._clock() + self.ttl
@@ -168,11 +254,15 @@ class Sessions:
         if self._check is None and self._by_id:
             earliest = min(session.expires for session in self)
             wait = max(earliest - self._clock(), 0.0)
-            self._check = asyncio.get_running_loop().call_later(wait, self._expire)
+            self._check = asyncio.get_running_loop().call_later(wait, self._expire, self._clock() + wait)
 
-    def _expire(self) -> None:
+    def _expire(self, due: float) -> None:
         self._check = None
         now = self._clock()
+        if now - due > self.ttl * STANDSTILL:
+            # This process stood still: what workers said meanwhile waits to be read.
+            for session in self:
+                self.beat(session)
         for session in [session for session in self if session.expires <= now]:
             self.end(session)
         self._watch()

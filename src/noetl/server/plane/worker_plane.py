@@ -1,25 +1,33 @@
 """What a server does with the messages of its workers: one handler for each, whatever brought it."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from typing import Literal, assert_never
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from typing import Literal, TypeAlias, assert_never
 
-from noetl.engine.execution import LiveExecution, TaskLogWriter
+from noetl.engine.execution import LiveExecution, TaskLogWriter, all_durable, once_durable
+from noetl.engine.execution_loader import ExecutionLoader
 from noetl.engine.listener import EngineListener, EventHandler
 from noetl.engine.service import Service
 from noetl.events import bodies as of
 from noetl.events.bodies import EventBody, RunResumed
 from noetl.events.codec import decode
 from noetl.events.errors import EventUnreadable
+from noetl.kernel.derived_rows import all_rows
 from noetl.kernel.errors import NotOwner, Refused, ReportEarly
 from noetl.kernel.net.commands import LeaseLost, Report
-from noetl.kernel.state.run_state import RunState
+from noetl.kernel.state.run_fold import iteration_of
+from noetl.kernel.state.run_state import Shard
+from noetl.model.run_rows import SERVER_POOL, ReadyRun
 from noetl.ports.control import (
     PROTOCOL,
+    ArtifactRequest,
     Beaten,
     ClaimCredit,
+    CredentialsChecked,
     FetchCredential,
     FetchPlaybook,
+    FetchSealed,
     FetchWorkload,
     FromServer,
     FromWorker,
@@ -33,14 +41,23 @@ from noetl.ports.control import (
     RunLease,
     RunNews,
     RunReport,
+    SealValues,
     Verdict,
     WorkerReport,
 )
 from noetl.ports.credentials import CredentialStore
 from noetl.ports.results import ResultStore
+from noetl.ports.store import LeaseRow, StoreError
+from noetl.process_log import LogEvent, log_event
+from noetl.server.plane.credential_checks import CredentialChecks
 from noetl.server.plane.dispatcher import Dispatcher
-from noetl.server.plane.fetches import answer_fetch
-from noetl.server.plane.sessions import TTL, Lease, Sessions, WorkerSession
+from noetl.server.plane.fetches import Fetches
+from noetl.server.plane.sessions import OWN_SESSION, TTL, Lease, Leases, Sessions, WorkerSession
+from noetl.stores.credentials.sealed_values import SealedValues
+from noetl.system import SYSTEM, System
+
+WorkerLocation: TypeAlias = Literal["elsewhere", "embedded", "server"]
+"""Where a worker is: in a process of its own, in that of the server, or it is the server itself."""
 
 
 class WorkerPlane(EngineListener):
@@ -57,14 +74,27 @@ class WorkerPlane(EngineListener):
         ttl: float = TTL,
         logs: TaskLogWriter | None = None,
         credentials: CredentialStore | None = None,
+        system: System = SYSTEM,
+        sealed: SealedValues | None = None,
     ) -> None:
         self._service = service
         self._release = release
         self._logs = logs
-        self._credentials = credentials
-        self._leases: dict[tuple[str, str], Lease] = {}
-        self.sessions = Sessions(ttl, self._on_session_lost)
-        self._dispatcher = Dispatcher(self.sessions, self._leases)
+        self._leases = Leases()
+        self.sessions = Sessions(ttl, self._on_session_lost, system)
+        self.credential_checks = CredentialChecks(service, self.sessions, self._dispatch, system.monotonic)
+        self._fetches = Fetches(service, self.credential_checks, credentials, sealed)
+        self._dispatcher = Dispatcher(
+            self.sessions,
+            self._leases,
+            lambda name: service.spawn(self._load_ready(name)),
+            self.credential_checks.admits,
+        )
+
+    @property
+    def _loader(self) -> ExecutionLoader:
+        assert self._service.loader is not None  # noqa: S101 - the engine of workers serves
+        return self._service.loader
 
     @property
     def results(self) -> ResultStore:
@@ -73,6 +103,14 @@ class WorkerPlane(EngineListener):
     def close(self) -> None:
         self.sessions.close()
 
+    @staticmethod
+    def _log(about: WorkerSession, event: LogEvent, /, **fields: object) -> None:
+        if not about.internal:
+            log_event(event, **fields)
+
+    def _dispatch(self) -> None:
+        self._dispatcher.dispatch()
+
     # What the engine says.
 
     def handlers(self) -> Mapping[type[EventBody], EventHandler]:
@@ -80,6 +118,7 @@ class WorkerPlane(EngineListener):
             **dict.fromkeys(
                 (
                     of.LeaseExpired,
+                    of.LoopStarted,
                     of.StepDone,
                     of.StepFailed,
                     of.StepCompletedByHand,
@@ -90,7 +129,7 @@ class WorkerPlane(EngineListener):
                 ),
                 self._on_run_event,
             ),
-            of.RunResumed: lambda live, body, _: self._send_news(live, body.run),
+            of.RunResumed: self._on_resumed,
             of.CancelRequested: lambda live, *_: self._send_all_news(live),
             of.ExecutionPaused: lambda live, *_: self._send_all_news(live),
             of.ExecutionResumed: lambda live, *_: self._send_all_news(live),
@@ -103,29 +142,81 @@ class WorkerPlane(EngineListener):
             return
         self._dispatcher.add(live)
 
+    def restore_lease(self, row: LeaseRow) -> None:
+        """A lease from before a restart: it has one full ttl in which its worker may come back."""
+        live = self._loader.unloaded(row.execution_id)
+        self._dispatcher.restore(self.sessions.open(row.run.session), live, row.key, row.run.fence)
+
+    def end_own_sessions(self) -> None:
+        """Those of the process before this one ended with it: what they had goes on at once."""
+        for session in [session for session in self.sessions if session.id.startswith(OWN_SESSION)]:
+            self.sessions.end(session)
+
+    def offered(self, execution_id: str, run: str, ready: ReadyRun) -> None:  # noqa: ARG002 - it is found by name
+        self._dispatcher.offer(self._loader.unloaded(execution_id), ready)
+
+    def loaded(self, live: LiveExecution) -> None:
+        if live.state.ready:
+            self._dispatcher.add(live)
+
+    def evicted(self, live: LiveExecution) -> None:
+        runs = [run for unit in all_rows(live.state).values() for run in unit.ready.values()]
+        self._dispatcher.evicted(live, runs)
+        self.credential_checks.forget(live.execution_id)
+
+    def reloaded(self, live: LiveExecution) -> None:
+        """Claims that were not durable when somebody else wrote never were."""
+        for lease in [lease for lease in self._leases if lease.live is live]:
+            if lease.owned is None:
+                self._leases.remove(lease)
+        # After what was decided is decided again: then it is known what may be given away.
+        asyncio.get_running_loop().call_soon(self._dispatcher.dispatch)
+
+    async def _load_ready(self, execution_id: str) -> None:
+        try:
+            await self._service.load(execution_id)
+        except StoreError:
+            return  # nothing can be given away of what cannot be read; whoever asks for it hears why
+        finally:
+            self._dispatcher.loaded(execution_id)
+
+    async def _load_leased(self, leases: Iterable[Lease]) -> None:
+        """Brings what the leases are of into memory; a lease of what is no longer there is over."""
+        for lease in list(leases):
+            if not lease.live.loaded and await self._service.load(lease.live.execution_id) is None:
+                self._leases.remove(lease)
+
     async def resumed(self, live: LiveExecution) -> None:
-        """After a restart: each lease has one full ttl in which its worker may come back."""
+        """Of one that nobody served: each lease has one full ttl in which its worker may come back."""
         for run in list(live.state.claimed_runs()):
-            if run.session:
-                self._dispatcher.lease(self.sessions.open(run.session), live, run)
-            else:
-                live.submit(LeaseLost(run.id, run.fence))  # its owner was a process that is gone
+            for owned in run.owned_parts():
+                if owned.session:
+                    part = run, owned if isinstance(owned, Shard) else None
+                    self._dispatcher.lease(self.sessions.open(owned.session), live, part)
+                else:
+                    live.submit(LeaseLost(run.id, owned.fence))  # its owner was a process that is gone
 
     def over(self, live: LiveExecution) -> None:
         self._dispatcher.forget(live.execution_id)
+        self.credential_checks.forget(live.execution_id)
 
     def _on_run_event(self, live: LiveExecution, body: EventBody, _: int) -> None:
-        """Whoever does not own a run any more is told, unless it said so itself."""
-        lease = self._leases.get((live.execution_id, body.run))  # type: ignore[union-attr]  # all of these have it
-        if lease is None or _owned_run(lease) is not None:
-            return
-        self._drop(lease)
-        if getattr(body, "source", "server") == "server":
-            self._tell(lease, _lost_news(live.execution_id, lease.run, lease.fence))
+        """Whoever does not own a run or shard any more is told, unless it said so itself."""
+        for lease in self._leases.of_run(live.execution_id, body.run):  # type: ignore[union-attr]  # all of these have it
+            if lease.owned is not None:
+                continue
+            self._leases.remove(lease)
+            if getattr(body, "source", "server") == "server" or not _speaks_of(body, lease):
+                self._tell(lease, _lost_news(live.execution_id, lease.run, lease.fence))
+
+    def _on_resumed(self, live: LiveExecution, body: RunResumed, _: int) -> None:
+        """Its owner goes on with it. A shard that waited has none."""
+        for lease in self._leases.of_run(live.execution_id, body.run):
+            if lease.shard < 0:
+                self._tell(lease, _news_of(lease))
 
     def _send_news(self, live: LiveExecution, run: str) -> None:
-        lease = self._leases.get((live.execution_id, run))
-        if lease is not None:
+        for lease in self._leases.of_run(live.execution_id, run):
             self._tell(lease, _news_of(lease))
 
     def _send_all_news(self, live: LiveExecution) -> None:
@@ -136,14 +227,23 @@ class WorkerPlane(EngineListener):
         outgoing = lease.session.outgoing
         once_durable(lease.live, lambda: outgoing.add_news(news))
 
-    def _drop(self, lease: Lease) -> None:
-        key = lease.live.execution_id, lease.run
-        for leases in (self._leases, lease.session.leases):
-            if leases.get(key) is lease:  # somebody may have the run again already
-                del leases[key]
-
     def _on_session_lost(self, session: WorkerSession) -> None:
-        self._end_leases(list(session.leases.values()), "expired")
+        runs = len(session.leases)
+        event = LogEvent.WORKER_LOST if runs or session.slots else LogEvent.WORKER_LEFT
+        self._log(session, event, worker=session.worker or None, session=session.id, runs=runs)
+        self.credential_checks.lost(session)
+        leases = list(session.leases.values())
+        if all(lease.live.loaded for lease in leases):
+            self._end_leases(leases, "expired")
+        else:
+            self._service.spawn(self._lose(leases))
+
+    async def _lose(self, leases: list[Lease]) -> None:
+        """One after the other: the next may push the last out of memory."""
+        for lease in leases:
+            await self._load_leased([lease])
+            if lease.live.loaded:
+                self._end_leases([lease], "expired")
 
     def _end_leases(
         self, leases: Iterable[Lease], reason: Literal["expired", "released", "voided"]
@@ -151,23 +251,60 @@ class WorkerPlane(EngineListener):
         leases = list(leases)
         for lease in leases:
             lease.live.submit(LeaseLost(lease.run, lease.fence, reason))
-            self._drop(lease)
+            self._leases.remove(lease)
         self._dispatcher.dispatch()
         return [lease.live for lease in leases]
 
     # What workers say.
 
-    def register(self, message: Register) -> tuple[WorkerSession | None, Registered | Rejected]:
-        """A worker process begins, or comes back; what it still works on it hears of first."""
+    async def register(
+        self, message: Register, token: str = "", location: WorkerLocation = "elsewhere"
+    ) -> tuple[WorkerSession | None, Registered | Rejected]:
+        """A worker process begins, or comes back; what it still works on it hears of first.
+
+        `token` is the name of the one that it came with.
+        """
         if message.protocol != PROTOCOL:
             text = f"this server speaks version {PROTOCOL} of the worker protocol, not {message.protocol}"
             hint = f"use noetl {self._release} for its workers"
+            log_event(
+                LogEvent.WORKER_REJECTED,
+                worker=message.worker,
+                release=message.release,
+                protocol=message.protocol,
+            )
             return None, Rejected(code="unsupported_protocol", message=text, hint=hint)
-        session = self.sessions.open(message.session)
+        own = location != "elsewhere"
+        if not own and (SERVER_POOL in message.pools or message.session.startswith(OWN_SESSION)):
+            text = f"the pool `{SERVER_POOL}` is for the server's own worker"
+            return None, Rejected(code="forbidden", message=text, hint="choose another name with --pool")
+        session = self.sessions.open(message.session, OWN_SESSION if own else "")
+        # Nobody has spoken for a session that outlived a restart of the server: it is who comes first.
+        if session.token not in ("", token):
+            return None, Rejected(code="forbidden", message="this session is that of another token")
+        session.token = token
         session.connect()
         session.describe(message)
+        session.internal = location == "server"
         self.sessions.beat(session)
-        held = set(message.held)
+        self._log(
+            session,
+            LogEvent.WORKER_CONNECTED,
+            worker=session.worker,
+            session=session.id,
+            release=session.release,
+            pools=message.pools,
+            slots=session.slots,
+            runs=len(message.held),
+        )
+        with self._pinned(session):
+            await self._load_leased(session.leases.values())
+            self._tell_held(session, set(message.held))
+        self.credential_checks.connected(session)
+        self._dispatcher.dispatch()
+        return session, Registered(session=session.id, ttl=self.sessions.ttl, server=self._release)
+
+    def _tell_held(self, session: WorkerSession, held: set[RunLease]) -> None:
         # What it was given and never saw goes to others at once.
         unseen = [lease for lease in session.leases.values() if _as_held(lease) not in held]
         self._end_leases(unseen, "voided")
@@ -176,11 +313,20 @@ class WorkerPlane(EngineListener):
         owned = {_as_held(lease) for lease in session.leases.values()}
         for gone in sorted(held - owned):
             session.outgoing.add_news(_lost_news(gone.execution, gone.run, gone.fence))
-        self._dispatcher.dispatch()
-        return session, Registered(session=session.id, ttl=self.sessions.ttl, server=self._release)
+
+    def _pinned(self, session: WorkerSession) -> AbstractContextManager[None]:
+        """What the session has leases of stays in memory meanwhile."""
+        return self._loader.pinned({execution for execution, _ in session.leases})
 
     async def answer(self, session: WorkerSession, message: FromWorker) -> FromServer | None:
         """What is to be said at once; commands, news and what is acknowledged wait in `session.outgoing`."""
+        if isinstance(message, Heartbeat | ClaimCredit):
+            return await self._answer(session, message)
+        with self._pinned(session):
+            await self._load_leased(session.leases.values())
+            return await self._answer(session, message)
+
+    async def _answer(self, session: WorkerSession, message: FromWorker) -> FromServer | None:
         match message:
             case WorkerReport():
                 self.report(session, message)
@@ -197,8 +343,16 @@ class WorkerPlane(EngineListener):
             case Release():
                 await self._release_runs(session, message)
                 return Released()
-            case FetchPlaybook() | FetchWorkload() | FetchCredential():
-                return await answer_fetch(self._service, self._credentials, session, message)
+            case (
+                FetchPlaybook()
+                | FetchWorkload()
+                | FetchCredential()
+                | SealValues()
+                | FetchSealed()
+                | ArtifactRequest()
+                | CredentialsChecked()
+            ):
+                return await self._fetches.answer(session, message)
             case Register():
                 return Rejected(code="invalid_request", message="this session is registered already")
             case _:
@@ -212,24 +366,36 @@ class WorkerPlane(EngineListener):
         self._print(session, message.logs)
         self._dispatcher.hold()
         for part in message.reports:
-            lease = self._leases.get((part.execution, part.run))
-            if lease is None or lease.session is not session or lease.fence != part.fence:
+            lease = self._leases.get(part.execution, part.run, part.fence)
+            if lease is None or lease.session is not session:
                 verdicts.append("lost")
                 if (live := self._service.registry.get(part.execution)) is not None:
                     lives[part.execution] = live
                 continue
             lives[part.execution] = lease.live
             verdicts.append(self._record(lease, part))
-            if _owned_run(lease) is None:
+            if lease.owned is None:
                 ended.append(lease)
         for lease in ended:
             self._dispatcher.chain(lease)
         self._dispatcher.dispatch()
         outgoing = session.outgoing
-        all_durable(lives.values(), lambda: outgoing.acknowledge(message.no, tuple(verdicts)))
+        reloads = {name: live.reloads for name, live in lives.items()}
+
+        def acknowledge() -> None:
+            # What somebody else had written to was decided again, and what came of it is not known here.
+            anew = {name for name, live in lives.items() if live.reloads != reloads[name]}
+            final = zip([part.execution for part in message.reports], verdicts, strict=True)
+            outgoing.acknowledge(
+                message.no, tuple("again" if name in anew else verdict for name, verdict in final)
+            )
+
+        all_durable(lives.values(), acknowledge)
 
     def _record(self, lease: Lease, part: RunReport) -> Verdict:
         live = lease.live
+        loop = live.state.runs[lease.run].loop if lease.owned is not None else None
+        broken = lease.shard >= 0 and loop is not None and loop.broken >= 0
         data = tuple(bytes(body) for _, _, body in part.events)
         try:
             bodies = tuple(
@@ -246,7 +412,10 @@ class WorkerPlane(EngineListener):
             # this has an end.
             self._end_leases([lease], "expired")
             return "lost"
-        if part.done and _owned_run(lease) is not None:
+        if broken and lease.owned is None:
+            # The loop has failed elsewhere: what its worker began after this iteration was not recorded.
+            return "lost"
+        if part.done and lease.owned is not None:
             # It left because all of it waited, and did not know yet that something of it goes on.
             self._end_leases([lease], "released")
         return "durable"
@@ -259,39 +428,20 @@ class WorkerPlane(EngineListener):
     async def _release_runs(self, session: WorkerSession, message: Release) -> None:
         leases = [lease for lease in session.leases.values() if _as_held(lease) in set(message.runs)]
         lives = self._end_leases(leases, "expired" if message.failed else "released")
+        if message.leaving:
+            session.slots = 0
+            lives += self._end_leases(list(session.leases.values()), "voided")
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         all_durable(lives, lambda: None if durable.done() else durable.set_result(None))
         await durable
 
 
-def once_durable(live: LiveExecution, then: Callable[[], None]) -> None:
-    """Calls `then` when everything decided so far is durable: at once if it is."""
-    if live.durable >= live.state.version:
-        then()
-    else:
-        live.when_durable(then)
-
-
-def all_durable(lives: Iterable[LiveExecution], then: Callable[[], None]) -> None:
-    """The same for several executions."""
-    waiting = {live.execution_id: live for live in lives if live.durable < live.state.version}
-    if not waiting:
-        then()
-        return
-
-    def count_down(execution_id: str) -> None:
-        del waiting[execution_id]
-        if not waiting:
-            then()
-
-    for live in list(waiting.values()):
-        live.when_durable(lambda name=live.execution_id: count_down(name))  # type: ignore[misc]  # bound now
-
-
-def _owned_run(lease: Lease) -> RunState | None:
-    """The run of a lease, as long as it is owned under that."""
+def _speaks_of(body: EventBody, lease: Lease) -> bool:
+    """Whether it was the owner of this lease who said so, and not that of another shard."""
     run = lease.live.state.runs.get(lease.run)
-    return run if run is not None and run.phase == "claimed" and run.fence == lease.fence else None
+    if lease.shard < 0 or run is None or run.loop is None:
+        return True
+    return lease.shard <= iteration_of(body) < lease.shard + run.loop.shard_size
 
 
 def _as_held(lease: Lease) -> RunLease:
@@ -304,10 +454,12 @@ def _lost_news(execution_id: str, run: str, fence: int) -> RunNews:
 
 def _news_of(lease: Lease) -> RunNews:
     """How things stand with a run, as far as they were decided."""
-    run, state = _owned_run(lease), lease.live.state
-    if run is None:
+    owned, state = lease.owned, lease.live.state
+    if owned is None:
         return _lost_news(lease.live.execution_id, lease.run, lease.fence)
-    frames = [run.frames[int(index)] for index in run.busy]  # in the order they were resumed
+    run = state.runs[lease.run]
+    # In the order they were resumed. In a shard nothing waits: it would have no owner.
+    frames = [] if lease.shard >= 0 else [run.frames[int(index)] for index in run.busy]
     resumed = tuple(
         RunResumed(
             run=run.id,
@@ -324,6 +476,6 @@ def _news_of(lease: Lease) -> RunNews:
         owned=True,
         stopping=bool(state.stopping),
         paused=state.paused,
-        reported=run.reported,
+        reported=owned.reported,
         resumed=resumed,
     )

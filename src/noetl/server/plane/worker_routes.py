@@ -1,21 +1,16 @@
 """The worker plane over HTTP: a WebSocket for each worker, and the same messages in requests of their own."""
 
 import asyncio
-import hashlib
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from pathlib import Path
-from typing import TypeAlias
-from uuid import uuid4
+from typing import Any, TypeAlias
 
-import msgspec
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
-from starlette.responses import Response, StreamingResponse
-from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Route, WebSocketRoute
+from starlette.types import Scope
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from noetl.model.errors import ResultError
 from noetl.ports.control import (
     SESSION_HEADER,
     SUBPROTOCOL,
@@ -27,75 +22,102 @@ from noetl.ports.control import (
     decode_from_worker,
     encode_message,
 )
-from noetl.ports.results import ResultMissing
+from noetl.server.plane.plane_problem import plane_problem
+from noetl.server.plane.result_routes import WorkerResults
 from noetl.server.plane.sessions import WorkerSession
 from noetl.server.plane.worker_plane import WorkerPlane
-from noetl.stores.results.result_key import split_store_key
 
-Authenticate: TypeAlias = Callable[[HTTPConnection], bool]
-"""Whether a connection may act as a worker."""
+Authenticate: TypeAlias = Callable[[HTTPConnection], str | None]
+"""The name of the token that a connection acts as a worker with; None if it may not."""
+
+CountRequest: TypeAlias = Callable[[str, str, int], None]
+"""Gets the method, the path of the route, and the status of an answer."""
 
 LONG_POLL = 20.0
 """Seconds that a request for work waits for some."""
 MAX_BODY = 64 << 20
-CHUNK = 1 << 20
 JSON = "application/json"
-OCTETS = "application/octet-stream"
-_RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{0,18})")
+RESULT_PATH = "/api/results/{execution_id}/{key}"
 CLOSE_MALFORMED = 4400
 CLOSE_UNKNOWN = 4404
 """The session is over, or another connection has taken its part: register again."""
 CLOSE_REJECTED = 4406
 
 
-def worker_routes(plane: WorkerPlane, authenticate: Authenticate) -> list[BaseRoute]:
-    """All of `/api/worker`. For each, `authenticate` is asked first."""
+def worker_routes(
+    plane: WorkerPlane, authenticate: Authenticate, count: CountRequest = lambda *_: None
+) -> list[BaseRoute]:
+    """All of `/api/worker`. For each, `authenticate` is asked first; `count` hears what was answered."""
     endpoints = _Endpoints(plane)
 
     def guarded(
-        endpoint: Callable[[Request], Awaitable[Response]],
+        endpoint: Callable[[Request], Awaitable[Response]], path: str
     ) -> Callable[[Request], Awaitable[Response]]:
         async def respond(request: Request) -> Response:
-            if not authenticate(request):
-                return _problem(403, "forbidden", "this is for workers: it needs a token of theirs")
+            response = await answer(request)
+            count(request.method, path, response.status_code)
+            return response
+
+        async def answer(request: Request) -> Response:
+            if (token := authenticate(request)) is None:
+                return plane_problem(403, "forbidden", "this is for workers: it needs a token of theirs")
+            request.state.token = token
             try:
                 return await endpoint(request)
             except ClientDisconnect:
                 return Response(status_code=499)  # nobody reads it
             except MessageMalformed as error:
                 endpoints.distrust(request)
-                return _problem(400, "invalid_request", str(error))
+                return plane_problem(400, "invalid_request", str(error))
 
         return respond
 
     async def stream(websocket: WebSocket) -> None:
-        if authenticate(websocket):
-            await endpoints.stream(websocket)
+        if (token := authenticate(websocket)) is not None:
+            await endpoints.stream(websocket, token)
         else:
             await websocket.close(1008, "forbidden")
 
-    posts = ("register", "claim", "report", "heartbeat", "release", "fetch")
+    names = ("register", "claim", "report", "heartbeat", "release", "fetch")
+    posts = [f"/api/worker/{name}" for name in names]
     return [
         WebSocketRoute("/api/worker/stream", stream),
-        *(Route(f"/api/worker/{name}", guarded(endpoints.post), methods=["POST"]) for name in posts),
-        Route("/api/worker/results/{key:path}", guarded(endpoints.get_result), methods=["GET"]),
-        Route("/api/worker/results/{key:path}", guarded(endpoints.put_result), methods=["PUT"]),
+        *(Route(path, guarded(endpoints.post, path), methods=["POST"]) for path in posts),
+        _RouteOfWorkers("GET", RESULT_PATH, guarded(endpoints.results.get, RESULT_PATH), authenticate),
+        _RouteOfWorkers("PUT", RESULT_PATH, guarded(endpoints.results.put, RESULT_PATH), authenticate),
     ]
+
+
+class _RouteOfWorkers(Route):
+    """Of a path that the API has for others, too, who are left to that."""
+
+    def __init__(
+        self, method: str, path: str, endpoint: Callable[..., Any], authenticate: Authenticate
+    ) -> None:
+        super().__init__(path, endpoint, methods=[method])
+        self._authenticate = authenticate
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, child_scope = super().matches(scope)
+        if match is not Match.FULL or self._authenticate(HTTPConnection(scope)) is None:
+            return Match.NONE, {}
+        return match, child_scope
 
 
 class _Endpoints:
     def __init__(self, plane: WorkerPlane) -> None:
         self._plane = plane
+        self.results = WorkerResults(lambda: plane.results, self._session_of)
 
     # The stream.
 
-    async def stream(self, websocket: WebSocket) -> None:
+    async def stream(self, websocket: WebSocket, token: str) -> None:
         """One worker, until it leaves or is to register again."""
         if SUBPROTOCOL not in websocket.scope.get("subprotocols", ()):
             await websocket.close(CLOSE_REJECTED, f"the subprotocol is {SUBPROTOCOL}")
             return
         await websocket.accept(SUBPROTOCOL)
-        session = await self._greet(websocket)
+        session = await self._greet(websocket, token)
         if session is None:
             return
         tasks = [
@@ -119,7 +141,7 @@ class _Endpoints:
             if isinstance(end, Exception) and not isinstance(end, MessageMalformed | WebSocketDisconnect):
                 raise end
 
-    async def _greet(self, websocket: WebSocket) -> WorkerSession | None:
+    async def _greet(self, websocket: WebSocket, token: str) -> WorkerSession | None:
         try:
             message = decode_from_worker(await _frame(websocket))
         except (MessageMalformed, WebSocketDisconnect):
@@ -128,7 +150,7 @@ class _Endpoints:
             with suppress(RuntimeError, WebSocketDisconnect):
                 await websocket.close(CLOSE_MALFORMED, "a worker registers first")
             return None
-        session, answer = self._plane.register(message)
+        session, answer = await self._plane.register(message, token)
         with suppress(WebSocketDisconnect):
             await websocket.send_bytes(encode_message(answer))
             if session is None:
@@ -154,13 +176,16 @@ class _Endpoints:
         """One message. The answer is a list of messages, which may be empty."""
         message = decode_from_worker(await _body(request))
         if isinstance(message, Register):
-            registered, welcome = self._plane.register(message)
+            registered, welcome = await self._plane.register(message, request.state.token)
             return _messages([welcome], 200 if registered is not None else 409)
         session = self._session_of(request)
         if session is None:
-            return _problem(404, "lost", "this session is over: register again")
+            return plane_problem(404, "lost", "this session is over: register again")
         answer = await self._plane.answer(session, message)
-        if isinstance(message, WorkerReport | ClaimCredit):
+        # Who has another request waiting gets the acknowledgement there: this one would wait for nothing.
+        if isinstance(message, ClaimCredit) or (
+            isinstance(message, WorkerReport) and not session.outgoing.awaited
+        ):
             with suppress(TimeoutError):
                 return _messages(await asyncio.wait_for(session.outgoing.take(), LONG_POLL))
         return _messages([answer] if answer is not None else [])
@@ -171,67 +196,8 @@ class _Endpoints:
             self._plane.sessions.end(session)
 
     def _session_of(self, request: Request) -> WorkerSession | None:
-        return self._plane.sessions.get(request.headers.get(SESSION_HEADER, ""))
-
-    # Results.
-
-    async def get_result(self, request: Request) -> Response:
-        """The bytes under a key of what the session has claimed, in pieces; or a range of them."""
-        key = request.path_params["key"]
-        if (refusal := self._refuse_key(request, key)) is not None:
-            return refusal
-        try:
-            if (part := _RANGE.fullmatch(request.headers.get("range", ""))) is not None:
-                start, last = int(part[1]), part[2]
-                data = await self._plane.results.read(key, start, int(last) + 1 if last else None)
-                return Response(data, 206, media_type=OCTETS)
-            context = self._plane.results.local(key)
-            path = await context.__aenter__()
-        except ResultMissing as error:
-            return _problem(404, "not_found", str(error))
-        except (ResultError, ValueError) as error:
-            return _problem(409, "conflict", str(error))
-
-        async def pieces() -> AsyncIterator[bytes]:
-            try:
-                with path.open("rb") as file:
-                    while piece := await asyncio.to_thread(file.read, CHUNK):
-                        yield piece
-            finally:
-                await context.__aexit__(None, None, None)
-
-        headers = {"content-length": str(path.stat().st_size)}
-        return StreamingResponse(pieces(), headers=headers, media_type=OCTETS)
-
-    async def put_result(self, request: Request) -> Response:
-        """Keeps the bytes of the request under their key; durable when it is answered."""
-        key = request.path_params["key"]
-        if (refusal := self._refuse_key(request, key)) is not None:
-            return refusal
-        compression = request.query_params.get("compression", "none")
-        results = self._plane.results
-        path = results.scratch(split_store_key(key)[1].partition("/")[0]) / f".upload-{uuid4().hex}"
-        try:
-            digest = await _receive_file(request, path)
-            if digest != key.rpartition("/")[2]:
-                return _problem(422, "invalid_request", f"`{key}` is not the key of these bytes")
-            await results.put_file(key, path, compression)
-        except ValueError as error:
-            return _problem(422, "invalid_request", str(error))
-        except ResultError as error:
-            return _problem(503, "store_unavailable", str(error))
-        finally:
-            path.unlink(missing_ok=True)
-        return Response(status_code=204)
-
-    def _refuse_key(self, request: Request, key: str) -> Response | None:
-        session = self._session_of(request)
-        if session is None:
-            return _problem(404, "lost", "this session is over: register again")
-        execution_id = split_store_key(key)[1].partition("/")[0]
-        if not session.owns_run_of(execution_id):
-            return _problem(403, "forbidden", f"this worker has claimed nothing of {execution_id}")
-        return None
+        session = self._plane.sessions.get(request.headers.get(SESSION_HEADER, ""))
+        return session if session is not None and session.token == request.state.token else None
 
 
 async def _frame(websocket: WebSocket) -> bytes | str:
@@ -252,20 +218,5 @@ async def _body(request: Request) -> bytes:
     return b"".join(pieces)
 
 
-async def _receive_file(request: Request, path: Path) -> str:
-    """The SHA-256 of what came."""
-    digest = hashlib.sha256()
-    with path.open("xb") as file:
-        async for piece in request.stream():
-            digest.update(piece)
-            await asyncio.to_thread(file.write, piece)
-    return digest.hexdigest()
-
-
 def _messages(messages: list[Message], status: int = 200) -> Response:
     return Response(b"[" + b",".join(map(encode_message, messages)) + b"]", status, media_type=JSON)
-
-
-def _problem(status: int, code: str, detail: str) -> Response:
-    body = msgspec.json.encode({"title": code, "status": status, "code": code, "detail": detail})
-    return Response(body, status, media_type="application/problem+json")

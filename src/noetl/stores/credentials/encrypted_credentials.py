@@ -14,6 +14,9 @@ from noetl.ports.credentials import (
 from noetl.stores.credentials.encryption_key import EncryptionKey, KeyLocation, generate_key, write_key_file
 from noetl.stores.credentials.envelope import rewrap_credential, seal_credential, unseal_credential
 
+SEALING_KEY = "$noetl sealing key"
+"""The name of what seals values that tasks marked secret. For nobody else it is there."""
+
 
 class EncryptedCredentials:
     """See `noetl.ports.credentials.Vault`. The key is looked for when something is to be opened."""
@@ -23,18 +26,22 @@ class EncryptedCredentials:
         self._key_location = key_location
 
     async def find(self, name: str) -> StoredCredential | None:
+        return await self.reserved(name) if name != SEALING_KEY else None
+
+    async def reserved(self, name: str) -> StoredCredential | None:
+        """The same, of those that are not for playbooks and people, too."""
         sealed = await self._store.credential(name)
         return unseal_credential(sealed, self._key_of(sealed)) if sealed is not None else None
 
     async def show(self, name: str) -> tuple[SealedCredential, StoredCredential]:
         """Raises CredentialUnknown, KeyWrong, CredentialError."""
-        sealed = await self._store.credential(name)
+        sealed = await self._store.credential(name) if name != SEALING_KEY else None
         if sealed is None:
             raise CredentialUnknown(f"there is no credential `{name}`", "`noetl credential list` names all")
         return sealed, unseal_credential(sealed, self._key_of(sealed))
 
     async def list(self) -> list[SealedCredential]:
-        return await self._store.credentials()
+        return [row for row in await self._store.credentials() if row.name != SEALING_KEY]
 
     async def set(self, credential: StoredCredential) -> None:
         """Keeps or replaces one; makes the key if there is none yet. Raises KeyWrong, OSError."""
@@ -47,7 +54,7 @@ class EncryptedCredentials:
 
     async def delete(self, name: str) -> None:
         """Raises CredentialUnknown."""
-        if not await self._store.delete_credential(name):
+        if name == SEALING_KEY or not await self._store.delete_credential(name):
             raise CredentialUnknown(f"there is no credential `{name}`", "`noetl credential list` names all")
 
     async def rotate(self, replacement: EncryptionKey | None = None) -> int:
@@ -63,7 +70,7 @@ class EncryptedCredentials:
             if key.id == replacement.id:
                 raise KeyWrong(f"the key in {replacement.location} is the one in use", "name another file")
             await self._rewrap(rows, key, replacement)
-            return len(rows)
+            return _count_rows(rows)
         if next_file is None:
             raise KeyWrong(
                 "the key stands in NOETL_KEY, where nobody can replace it",
@@ -82,7 +89,7 @@ class EncryptedCredentials:
             write_key_file(new_key, next_file)
             await self._rewrap(rows, key, new_key)
             self._key_location.activate_next_key()
-        return len(rows)
+        return _count_rows(rows)
 
     async def _rewrap(
         self, rows: Sequence[SealedCredential], key: EncryptionKey, new_key: EncryptionKey
@@ -110,3 +117,7 @@ class EncryptedCredentials:
                 return key
         message = f"`{sealed.name}` was sealed with another key than the one in {keys[0].location}"
         raise KeyWrong(message, "name the right one with NOETL_KEY_FILE or NOETL_KEY")
+
+
+def _count_rows(rows: Sequence[SealedCredential]) -> int:
+    return sum(row.name != SEALING_KEY for row in rows)

@@ -49,6 +49,23 @@ def rewrap_credential(
     return sealed._replace(key_id=new_key.id, wrapped_key=wrapped)
 
 
+def seal_value(data_key: bytes, name: str, value: bytes) -> bytes:
+    """Only under the same name it is opened again."""
+    return _encrypt(data_key, value, _associated_value(name))
+
+
+def unseal_value(data_key: bytes, name: str, sealed: bytes) -> bytes:
+    """Raises CredentialError if it is damaged, or sealed with another key."""
+    try:
+        return _decrypt(data_key, sealed, _associated_value(name))
+    except _BrokenSeal:
+        raise CredentialError("a sealed value is damaged: its task must run again") from None
+
+
+def _associated_value(name: str) -> bytes:
+    return msgspec.json.encode(["noetl sealed value", name])
+
+
 def _data_key(sealed: SealedCredential, key: EncryptionKey) -> bytes:
     try:
         return _decrypt(key.data, sealed.wrapped_key, _associated_data(sealed.name, sealed.kind))

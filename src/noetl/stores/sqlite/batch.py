@@ -115,6 +115,7 @@ class AppendBatch:
         self._starts: list[tuple[str, int]] = []
         self._events: list[object] = []
         self._answered: list[int] = []
+        self._delivered: list[int] = []
 
     def apply(self, appends: Sequence[Append]) -> list[Verdict]:
         """Writes what is accepted; a verdict for each."""
@@ -130,6 +131,8 @@ class AppendBatch:
         insert_values(self._connection, "insert_events", self._events, EVENT_COLUMNS)
         if self._answered:
             self._connection.execute(WRITE["take"], (json_text(self._answered),))
+        if self._delivered:
+            self._connection.execute(WRITE["sent"], (json_text(self._delivered),))
         return verdicts
 
     @property
@@ -179,6 +182,7 @@ class AppendBatch:
             self._starts.append((append.start_key, change.x))
         self._add_events(change.x, append.rows)
         self._answered += append.answers
+        self._delivered += append.delivered
         change.advance(append)
         return Committed(change.version)
 
@@ -213,4 +217,5 @@ class AppendBatch:
 
 
 def _execution_row(change: _ExecutionChange) -> tuple[object, ...]:
-    return (change.x, change.execution_id, *full_fact_columns(change.effects))
+    effects = change.effects
+    return (change.x, change.execution_id, *full_fact_columns(effects), bool(effects.served))

@@ -170,6 +170,19 @@ def file_schema_version(filename: str) -> int:
             connection.close()
 
 
+def file_faults(filename: str) -> list[str]:
+    """What is wrong with the pages of a file, at most ten; indexes are not compared. Raises StoreError."""
+    with ErrorTranslation(filename):
+        connection = apsw.Connection(filename, flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            rows = connection.execute("PRAGMA quick_check(10)").fetchall()
+        except apsw.CorruptError as error:
+            return [str(error)]
+        finally:
+            connection.close()
+    return [str(message) for (message,) in rows if message != "ok"]
+
+
 def _create_file(filename: str) -> None:
     """Makes an empty file that SQLite takes for a new database, and whose rights it gives its log."""
     with suppress(OSError):  # it is there, or SQLite will say why it cannot be

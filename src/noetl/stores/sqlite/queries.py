@@ -4,7 +4,7 @@ It stands in `sql/*.sql` and nowhere else.
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -109,25 +109,25 @@ def insert_values(connection: apsw.Connection, name: str, values: list[Any], wid
 
 
 def insert_effects(connection: apsw.Connection, effects: Sequence[tuple[int, Effects]]) -> None:
-    """Sets and clears the timers and messages of executions, given by number."""
-    if not effects:
-        return
-    timers_to_set: list[tuple[object, ...]] = []
-    timers_to_clear: list[tuple[object, ...]] = []
-    messages_to_set: list[tuple[object, ...]] = []
-    messages_to_clear: list[tuple[object, ...]] = []
-    for x, effect in effects:
-        for key, time in effect.timers.items():
-            if time is None:
-                timers_to_clear.append((x, key))
-            else:
-                timers_to_set.append((x, key, time))
-        for key, body in effect.outbox.items():
-            if body is None:
-                messages_to_clear.append((x, key))
-            else:
-                messages_to_set.append((x, key, body))
-    insert_rows(connection, "clear_timers", timers_to_clear)
-    insert_rows(connection, "set_timers", timers_to_set)
-    insert_rows(connection, "clear_messages", messages_to_clear)
-    insert_rows(connection, "set_messages", messages_to_set)
+    """Sets and clears the timers, messages, ready and leased runs of executions, given by number."""
+    for name, columns in _KEYED_COLUMNS.items():
+        to_set: list[tuple[object, ...]] = []
+        to_clear: list[tuple[object, ...]] = []
+        for x, effect in effects:
+            # Nearly all are empty, and this is asked of every append that changes anything.
+            if changes := getattr(effect, name):
+                for key, value in changes.items():
+                    if value is None:
+                        to_clear.append((x, key))
+                    else:
+                        to_set.append((x, key, *columns(value)))
+        insert_rows(connection, f"clear_{name}", to_clear)
+        insert_rows(connection, f"set_{name}", to_set)
+
+
+_KEYED_COLUMNS: dict[str, Callable[[Any], tuple[object, ...]]] = {
+    "timers": lambda due: (due,),
+    "outbox": lambda body: (body,),
+    "ready": lambda run: (run.pool, ",".join(run.kinds), run.priority),
+    "leases": lambda run: (run.session, run.fence),
+}

@@ -1,21 +1,26 @@
 """Questions to a connection. Each exhausts its cursor, so that no old state is held."""
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import apsw
 import msgspec
 
+from noetl.model.run_rows import LeasedRun, ReadyRun
 from noetl.ports.catalog import ApiToken, AuditEntry, CatalogEntry, CatalogPage
 from noetl.ports.credentials import SealedCredential
 from noetl.ports.store import (
+    NO_EFFECTS,
+    Effects,
     ExecutionPage,
     ExecutionQuery,
     ExecutionRecord,
     FeedEntry,
     InboxMessage,
+    LeaseRow,
     OutboxMessage,
+    ReadyRow,
     Row,
     Snapshot,
     StoreDamaged,
@@ -81,6 +86,10 @@ def list_executions(connection: apsw.Connection, query: ExecutionQuery) -> Execu
         "path": query.path,
         "parent": query.parent,
         "since": query.since,
+        "until": query.until,
+        "playbook": query.playbook,
+        "error_kind": query.error_kind,
+        "text": query.text.lower(),
         "labels": json_text(query.labels),
         "limit": query.limit + 1,  # one more than wanted says whether there is a next page
     }
@@ -106,7 +115,8 @@ def _cursor_position(cursor: str) -> int:
 
 def _execution_record(row: tuple[Any, ...]) -> ExecutionRecord:
     columns = dict(zip(ExecutionRecord.__struct_fields__, row[1:], strict=True))
-    return ExecutionRecord(**{**columns, "labels": msgspec.json.decode(columns["labels"])})
+    labels, served = msgspec.json.decode(columns["labels"]), bool(columns["served"])
+    return ExecutionRecord(**{**columns, "labels": labels, "served": served})
 
 
 def list_timers(connection: apsw.Connection, until: int | None, limit: int) -> list[Timer]:
@@ -114,12 +124,48 @@ def list_timers(connection: apsw.Connection, until: int | None, limit: int) -> l
     return [Timer(*row) for row in connection.execute(READ["timers"], bindings)]
 
 
-def list_outbox(connection: apsw.Connection, limit: int) -> list[OutboxMessage]:
-    return [OutboxMessage(*row) for row in connection.execute(READ["outbox"], (limit,))]
+def list_outbox(connection: apsw.Connection, after: int, limit: int) -> list[OutboxMessage]:
+    return [OutboxMessage(*row) for row in connection.execute(READ["outbox"], (after, limit))]
 
 
-def list_inbox(connection: apsw.Connection, ids: str) -> list[InboxMessage]:
-    return [InboxMessage(*row) for row in connection.execute(READ["inbox"], (ids,))]
+def list_ready(connection: apsw.Connection, after: int, limit: int) -> list[ReadyRow]:
+    rows = connection.execute(READ["ready"], (after, limit))
+    return [ReadyRow(number, execution_id, key, _ready_run(*run)) for number, execution_id, key, *run in rows]
+
+
+def list_leases(connection: apsw.Connection) -> list[LeaseRow]:
+    rows = connection.execute(READ["leases"])
+    return [LeaseRow(execution_id, key, LeasedRun(*run)) for execution_id, key, *run in rows]
+
+
+def read_keyed_rows(connection: apsw.Connection, execution_id: str) -> Effects:
+    """The rows of one execution that have keys."""
+    identity = find_identity(connection, execution_id)
+    if identity is None:
+        return NO_EFFECTS
+    bindings = (identity[0],)
+    return Effects(
+        timers=dict(connection.execute(READ["timers_of"], bindings)),
+        outbox=dict(connection.execute(READ["messages_of"], bindings)),
+        ready={key: _ready_run(*run) for key, *run in connection.execute(READ["ready_of"], bindings)},
+        leases={key: LeasedRun(*run) for key, *run in connection.execute(READ["leases_of"], bindings)},
+        served=bool(connection.execute(READ["served"], bindings).get),
+    )
+
+
+def _ready_run(pool: str, kinds: str, priority: int) -> ReadyRun:
+    return ReadyRun(pool, tuple(kinds.split(",")) if kinds else (), priority)
+
+
+def list_inbox(connection: apsw.Connection, execution_ids: Sequence[str] | None) -> list[InboxMessage]:
+    """Those to these executions, or all if no ids are given."""
+    # It is asked for all executions of a process whenever anything was written, and nearly always there is
+    # nothing: to look each of them up would cost the more, the more there are.
+    if not connection.execute(READ["has_inbox"]).get:
+        return []
+    if execution_ids is None:
+        return [InboxMessage(*row) for row in connection.execute(READ["whole_inbox"])]
+    return [InboxMessage(*row) for row in connection.execute(READ["inbox"], (json_text(execution_ids),))]
 
 
 def read_snapshot(
@@ -173,8 +219,10 @@ def read_credential_row(connection: apsw.Connection, name: str) -> SealedCredent
     return SealedCredential(*rows[0]) if rows else None
 
 
-def read_catalog_entry(connection: apsw.Connection, path: str, version: int) -> CatalogEntry | None:
-    row = _first_row(connection, "catalog_entry", path, version)
+def read_catalog_entry(
+    connection: apsw.Connection, path: str, version: int, at: int | None = None
+) -> CatalogEntry | None:
+    row = _first_row(connection, "catalog_entry", path, version, _NEWEST if at is None else at)
     return _catalog_entry(row) if row else None
 
 

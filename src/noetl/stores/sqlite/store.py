@@ -14,13 +14,16 @@ from noetl.ports.store import (
     EVERYTHING,
     Append,
     Derive,
+    Effects,
     ExecutionPage,
     ExecutionQuery,
     ExecutionRecord,
     FeedEntry,
     InboxMessage,
     Inconsistency,
+    LeaseRow,
     OutboxMessage,
+    ReadyRow,
     Row,
     Snapshot,
     StoreClosed,
@@ -38,6 +41,7 @@ from noetl.stores.sqlite.connection import (
     open_writer,
 )
 from noetl.stores.sqlite.queries import json_text
+from noetl.stores.sqlite.search_thread import SEARCH_SECONDS, SearchThread
 from noetl.stores.sqlite.writer import Inline, SqliteWriter
 
 P = ParamSpec("P")
@@ -45,12 +49,15 @@ T = TypeVar("T")
 
 POLL_SECONDS = 0.05
 """How often `changes` looks at a counter in shared memory: 6 µs each time."""
+IDLE_POLL_SECONDS = 0.2
+"""The same after a while in which nothing came."""
 
 
 class SqliteStore:
     """See `noetl.ports.store.Store`, and `SealedStore` for credentials. Make one with `at` or `in_memory`.
 
-    Reads are answered in the loop's own thread: they take no locks, and their number of rows is limited.
+    Reads are answered in the loop's own thread: they take no locks, and their number of rows is limited. Of a
+    server, lists have a thread of their own.
     """
 
     def __init__(
@@ -61,6 +68,7 @@ class SqliteStore:
         patience: float,
         max_pages: int = 0,
         read_only: ReadOnlyConnection | None = None,
+        search_seconds: float = SEARCH_SECONDS,
     ) -> None:
         connection = read_only.connection if read_only else open_writer(filename)
         if max_pages:
@@ -70,19 +78,30 @@ class SqliteStore:
         # Memory has one connection: another would open another database.
         self._reader = connection if read_only or filename == MEMORY else open_reader(filename)
         self._writer = SqliteWriter(connection, filename, inline=inline, patience=patience)
+        # Where the loop must not stand still, what may read many rows is read elsewhere.
+        self._search = SearchThread(filename, search_seconds) if inline == "nothing" else None
         self._closed = False
 
     @classmethod
     def at(
-        cls, path: Path, *, inline: Inline = "commits", patience: float = 30.0, max_pages: int = 0
+        cls,
+        path: Path,
+        *,
+        inline: Inline = "commits",
+        patience: float = 30.0,
+        max_pages: int = 0,
+        search_seconds: float = SEARCH_SECONDS,
     ) -> "SqliteStore":
         """The store in this file, made if there is none; its folder must exist.
 
         A server, whose loop must not stand still, says `inline="nothing"`. `patience` is how many seconds
-        another process may hold the file before StoreBusy. `max_pages`, of 8 KiB, limits its size.
+        another process may hold the file before StoreBusy, `search_seconds` how long a list may take there
+        before StoreSlow. `max_pages`, of 8 KiB, limits its size.
         Raises StoreUnusable, StoreBusy.
         """
-        return cls(str(path), inline=inline, patience=patience, max_pages=max_pages)
+        return cls(
+            str(path), inline=inline, patience=patience, max_pages=max_pages, search_seconds=search_seconds
+        )
 
     @classmethod
     def to_read(cls, path: Path) -> "SqliteStore":
@@ -112,25 +131,41 @@ class SqliteStore:
         return self._query(reader.read_feed, after, limit)
 
     async def changes(self) -> AsyncIterator[None]:
-        last_version = None
+        last_version, wait = None, POLL_SECONDS
         while not self._closed:
             # Polled, because SQLite tells no other process of a commit.
             if (version := self._query(apsw.Connection.pragma, "data_version")) != last_version:
-                last_version = version
+                last_version, wait = version, POLL_SECONDS
                 yield
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(wait)
+            # The longer nothing comes, the seldomer it is asked: else this is what an idle server does most.
+            wait = min(wait * 1.1, IDLE_POLL_SECONDS)
 
     async def execution(self, execution_id: str) -> ExecutionRecord | None:
         return self._query(reader.read_execution, execution_id)
 
     async def executions(self, query: ExecutionQuery = EVERYTHING) -> ExecutionPage:
-        return self._query(reader.list_executions, query)
+        return await self._list(reader.list_executions, query)
 
     async def timers(self, *, until: int | None = None, limit: int = 1_000) -> list[Timer]:
         return self._query(reader.list_timers, until, limit)
 
-    async def outbox(self, *, limit: int = 1_000) -> list[OutboxMessage]:
-        return self._query(reader.list_outbox, limit)
+    async def ready(self, *, after: int = 0, limit: int = 1_000) -> list[ReadyRow]:
+        return self._query(reader.list_ready, after, limit)
+
+    async def leases(self) -> list[LeaseRow]:
+        return self._query(reader.list_leases)
+
+    async def rows_of(self, execution_id: str) -> Effects:
+        return self._query(reader.read_keyed_rows, execution_id)
+
+    async def put_rows(self, execution_id: str, version: int, rows: Effects) -> bool:
+        return await self._writer.run_job(
+            lambda connection: write_jobs.put_rows(connection, execution_id, version, rows)
+        )
+
+    async def outbox(self, *, after: int = 0, limit: int = 1_000) -> list[OutboxMessage]:
+        return self._query(reader.list_outbox, after, limit)
 
     async def sent(self, messages: Sequence[OutboxMessage]) -> None:
         ids = json_text([message.id for message in messages])
@@ -178,11 +213,13 @@ class SqliteStore:
     async def put_catalog_entry(self, entry: CatalogEntry) -> CatalogEntry:
         return await self._writer.run_job(lambda connection: write_jobs.put_catalog_entry(connection, entry))
 
-    async def catalog_entry(self, path: str, version: int = 0) -> CatalogEntry | None:
-        return self._query(reader.read_catalog_entry, path, version)
+    async def catalog_entry(
+        self, path: str, version: int = 0, *, at: int | None = None
+    ) -> CatalogEntry | None:
+        return self._query(reader.read_catalog_entry, path, version, at)
 
     async def catalog_entries(self, *, prefix: str = "", after: str = "", limit: int = 100) -> CatalogPage:
-        return self._query(reader.list_catalog_entries, prefix, after, limit)
+        return await self._list(reader.list_catalog_entries, prefix, after, limit)
 
     async def catalog_versions(self, path: str) -> list[CatalogEntry]:
         return self._query(reader.list_catalog_versions, path)
@@ -210,7 +247,7 @@ class SqliteStore:
         await self._writer.run_job(lambda connection: write_jobs.put_audit(connection, entries))
 
     async def audit(self, *, before: int = 0, limit: int = 100) -> list[AuditEntry]:
-        return self._query(reader.list_audit, before, limit)
+        return await self._list(reader.list_audit, before, limit)
 
     async def put_blob(self, name: str, data: bytes) -> None:
         await self._writer.run_job(lambda connection: write_jobs.put_blob(connection, name, data))
@@ -230,8 +267,8 @@ class SqliteStore:
             lambda connection: write_jobs.put_inbox_message(connection, execution_id, body)
         )
 
-    async def inbox(self, execution_ids: Sequence[str]) -> list[InboxMessage]:
-        return self._query(reader.list_inbox, json_text(execution_ids))
+    async def inbox(self, execution_ids: Sequence[str] | None) -> list[InboxMessage]:
+        return self._query(reader.list_inbox, execution_ids)
 
     async def take(self, messages: Sequence[InboxMessage]) -> None:
         ids = json_text([message.id for message in messages])
@@ -282,8 +319,18 @@ class SqliteStore:
 
     async def close(self) -> None:
         self._closed = True
+        if self._search is not None:
+            await self._search.close()
         await self._writer.close()
         self._reader.close()
+
+    async def _list(
+        self, read: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **named: P.kwargs
+    ) -> T:
+        if self._search is None:
+            return self._query(read, *args, **named)
+        self._raise_if_closed()
+        return await self._search.ask(read, *args, **named)
 
     def _query(
         self, read: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **named: P.kwargs

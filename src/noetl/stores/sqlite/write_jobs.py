@@ -7,9 +7,9 @@ from msgspec.structs import astuple, replace
 
 from noetl.ports.catalog import ApiToken, AuditEntry, CatalogEntry
 from noetl.ports.credentials import SealedCredential
-from noetl.ports.store import ExecutionUnknown, InboxMessage, Snapshot
+from noetl.ports.store import Effects, ExecutionUnknown, InboxMessage, Snapshot
 from noetl.stores.checksums import checksum_of_document, checksum_of_snapshot
-from noetl.stores.sqlite.queries import WRITE
+from noetl.stores.sqlite.queries import WRITE, insert_effects
 from noetl.stores.sqlite.reader import (
     find_identity,
     list_credential_rows,
@@ -18,7 +18,8 @@ from noetl.stores.sqlite.reader import (
 )
 
 _CHUNK_BYTES = 1 << 20
-_TABLES_OF_EXECUTION = ("event", "start", "inbox", "snapshot", "timer", "outbox", "execution")
+_ROW_TABLES = ("timer", "ready", "lease")
+_TABLES_OF_EXECUTION = ("event", "start", "inbox", "snapshot", "outbox", *_ROW_TABLES, "execution")
 
 
 def put_snapshot(connection: apsw.Connection, execution_id: str, snapshot: Snapshot) -> None:
@@ -30,6 +31,18 @@ def put_snapshot(connection: apsw.Connection, execution_id: str, snapshot: Snaps
         raise ValueError(f"{execution_id}: a snapshot at {snapshot.seq}, but the version is {version}")
     connection.execute(WRITE["put_snapshot"], (x, *snapshot, checksum_of_snapshot(*snapshot)))
     connection.execute(WRITE["thin_snapshots"], (x,))
+
+
+def put_rows(connection: apsw.Connection, execution_id: str, version: int, rows: Effects) -> bool:
+    identity = find_identity(connection, execution_id)
+    if identity is None or identity[1] != version:
+        return False
+    x = identity[0]
+    for table in _ROW_TABLES:
+        connection.execute(WRITE[f"delete_{table}"], (x,))
+    insert_effects(connection, [(x, replace(rows, outbox={}))])
+    connection.execute(WRITE["set_served"], (bool(rows.served), x))
+    return True
 
 
 def put_playbook(connection: apsw.Connection, playbook_hash: str, document: bytes) -> None:

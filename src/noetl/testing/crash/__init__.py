@@ -88,7 +88,7 @@ class Crashes:
                 crash = _leave_disk(files, loss)
                 asyncio.run(run_life(files, self.scenario, Fuse()))
                 self.compare(files, [crash], crash_point)
-            except Exception as error:
+            except Exception as error:  # raised again, with where it was
                 error.add_note(f"{self.scenario.name}, crashed {crash_point}")
                 raise
         return len(losses)

@@ -90,7 +90,7 @@ class FusedStore(SqliteStore):
         self.fuse.end_write(number)
         return message
 
-    async def inbox(self, execution_ids: Sequence[str]) -> list[InboxMessage]:
+    async def inbox(self, execution_ids: Sequence[str] | None) -> list[InboxMessage]:
         """Counts as a write where a command was read: what is done about it has not begun."""
         messages = await super().inbox(execution_ids)
         if messages:
@@ -138,8 +138,8 @@ class MortalOwners(Owners):
         super().__init__(folder)
         self._acquired: list[Ownership] = []
 
-    def acquire(self, execution_id: str) -> Ownership | None:
-        ownership = super().acquire(execution_id)
+    def acquire(self, execution_id: str, *, served: bool = False) -> Ownership | None:
+        ownership = super().acquire(execution_id, served=served)
         if ownership is not None:
             self._acquired.append(ownership)
         return ownership

@@ -27,7 +27,10 @@ class AbstractArc(Struct, frozen=True, kw_only=True):
 
 
 class AbstractLoop(Struct, frozen=True, kw_only=True):
-    """Each iteration writes its item to `key`, twice if `twice`; those in `failing` fail then."""
+    """Each iteration writes its item to `key`, twice if `twice`; those in `failing` fail then.
+
+    One that is `distributed` ends as it would in one worker; only the order of its iterations is freer.
+    """
 
     items: tuple[Any, ...]
     parallel: bool = False
@@ -38,6 +41,7 @@ class AbstractLoop(Struct, frozen=True, kw_only=True):
     key: str = ""
     reducer: Reducer | None = None
     twice: bool = False
+    distributed: bool = False
 
 
 class AbstractStep(Struct, frozen=True, kw_only=True):

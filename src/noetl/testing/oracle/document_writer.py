@@ -87,9 +87,11 @@ def _loop(loop: AbstractLoop) -> str:
     mode = (
         f"parallel, max_in_flight: {loop.in_flight}, window: {loop.window}" if loop.parallel else "sequential"
     )
-    failure = f"policy: {{failure: {{mode: {'best_effort' if loop.best_effort else 'fail_fast'}}}}}"
+    share = "distributed" if loop.distributed else "local"
+    failure = "best_effort" if loop.best_effort else "fail_fast"
+    policy = f"policy: {{exec: {share}, failure: {{mode: {failure}}}}}"
     reduce = f"reduce: {{{loop.key}: {loop.reducer}}}" if loop.reducer else ""
-    spec = join_entries(f"mode: {mode}", failure, reduce)
+    spec = join_entries(f"mode: {mode}", policy, reduce)
     return f"in: {json.dumps(loop.items)}, iterator: item, spec: {{{spec}}}"
 
 

@@ -9,23 +9,26 @@ from noetl.testing.oracle.abstract_playbook import AbstractLoop
 def loop_problem(loop: AbstractLoop, moves: Sequence[tuple[int, str]]) -> str:
     """What is wrong with how the iterations of a run began and ended, in that order; empty if nothing is."""
     open_ones: set[int] = set()
-    begun = 0
+    begun: set[int] = set()
     stopped = False
     for index, move in moves:
         if move == "begins":
-            lowest = min(open_ones, default=begun)
+            waiting = [other for other in range(len(loop.items)) if other not in begun]
+            lowest = min([*open_ones, *waiting[:1]])
             full = len(open_ones) >= (loop.in_flight if loop.parallel else 1)
-            if index != begun or stopped or full or index >= lowest + loop.window:
+            # Workers that share a loop have ranges of it, so that one may be ahead of another.
+            early = index != waiting[0] and not (loop.distributed and loop.parallel and index in waiting)
+            if early or stopped or full or index >= lowest + loop.window:
                 return f"iteration {index} begins too early"
             open_ones.add(index)
-            begun += 1
+            begun.add(index)
         else:
             if index not in open_ones or move != ("error" if index in loop.failing else "success"):
                 return f"iteration {index} ends with {move}"
             open_ones.remove(index)
             stopped = stopped or (move == "error" and not loop.best_effort)
-    if open_ones or (begun < len(loop.items) and not stopped):
-        return f"{begun} of {len(loop.items)} iterations began, and {len(open_ones)} never ended"
+    if open_ones or (len(begun) < len(loop.items) and not stopped):
+        return f"{len(begun)} of {len(loop.items)} iterations began, and {len(open_ones)} never ended"
     return ""
 
 

@@ -57,13 +57,13 @@ def simulated_end(simulator: Simulator, playbook: AbstractPlaybook, seed: int) -
         faults=random_faults(random),
         operations=((random.uniform(0, 8), "pause"),) if random.random() < 0.3 else (),
     )
-    world = SimulatedWorld(scenario, simulator.plan_of)
+    world = SimulatedWorld(scenario, simulator.playbooks)
     world.run()
     if world.root is None:
         raise AuditFailure("it never began")
     if world.audit.lost_workers:
         return None
-    return _observe(world.root, world.audit.histories[world.execution_id])
+    return _observe(world.root, world.audit.histories[world.root.execution_id])
 
 
 def _observe(state: ExecutionState, events: Sequence[Event]) -> ObservedEnd:

@@ -71,7 +71,16 @@ BASES: dict[Reducer, tuple[Any, ...]] = {
 
 def abstract_playbook(seed: int) -> AbstractPlaybook:
     """A playbook of a few steps that always ends: each way back adds to a number that bounds it."""
-    return _PlaybookMaker(Random(f"oracle {seed}")).playbook()  # noqa: S311 - it must be repeatable
+    playbook = _PlaybookMaker(Random(f"oracle {seed}")).playbook()  # noqa: S311 - it must be repeatable
+    # Chances of their own, so that a seed has the playbook that it would have without.
+    shares = Random(f"shares {seed}")  # noqa: S311 - likewise
+    return replace(playbook, steps=tuple(_with_shared_loop(step, shares) for step in playbook.steps))
+
+
+def _with_shared_loop(step: AbstractStep, shares: Random) -> AbstractStep:
+    if step.loop is None or shares.random() < 0.5:
+        return step
+    return replace(step, loop=replace(step.loop, distributed=True))
 
 
 class _PlaybookMaker:

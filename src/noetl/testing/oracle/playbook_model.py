@@ -199,7 +199,7 @@ class PlaybookModel:
         for write in step.ending_writes:
             state.ctx[write[0]] = write[1]
         taken = self._arcs_taken(state, run)
-        error = run.failed or (not taken and self.playbook.no_next_is_error)
+        error = run.failed or (bool(step.arcs) and not taken and self.playbook.no_next_is_error)
         if error:
             state.failed_steps |= {step.name}
             if not any(arc.condition[0] in ("name", "status", "failed") for arc in taken):

@@ -1,1 +1,1 @@
-"""A simulator of the engine: the real kernel, store and codec, and all that can go wrong around them."""
+"""A simulator: the real server and workers, and all that can go wrong around them."""

@@ -37,6 +37,7 @@ class SimulatedPlaybook(Struct, frozen=True):
     path: str
     executor: str
     steps: tuple[StepPiece, ...]
+    keychain: str = ""
 
     @property
     def text(self) -> str:
@@ -46,7 +47,8 @@ class SimulatedPlaybook(Struct, frozen=True):
             "apiVersion: noetl.io/v2",
             "kind: Playbook",
             f"metadata: {{name: {name}, path: {self.path}}}",
-            f"executor: {{kind: local, spec: {{{self.executor}}}}}",
+            f"executor: {{kind: distributed, spec: {{{self.executor}}}}}",
+            f"keychain: [{self.keychain}]",
             "workflow:",
         ]
         for step in self.steps:

@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from noetl.testing.simulator.playbook_overlay import overlay_playbook
 from noetl.testing.simulator.playbook_pieces import SimulatedPlaybook
 from noetl.testing.simulator.steady_playbooks import THEMES, steady_playbook
 from noetl.testing.simulator.wild_playbooks import child_playbook, wild_playbook
@@ -23,25 +24,33 @@ class Faults(Struct, frozen=True, kw_only=True):
 
     until: float = 0
     workers: int = 1
-    servers: int = 1
-    drop: float = 0
+    cut: float = 0
+    """Messages with which the connection breaks."""
     duplicate: float = 0
     reorder: float = 0
+    """Messages that may overtake others, as requests of their own do."""
+    jitter: float = 0
+    """Messages that take up to half a second."""
     late: float = 0
-    """Messages that come later than a lease lasts."""
+    """Messages that may come later than a lease lasts."""
     slow: float = 0
     """Tools that take longer than a lease lasts."""
-    hurry: float = 0
-    """How likely a worker reports at once what could wait for more."""
+    slow_disk: float = 0
     crash_before_commit: float = 0
     crash_after_commit: float = 0
     server_crashes: int = 0
+    server_stalls: int = 0
+    """Times that the server stands still, also for longer than a lease lasts, and then goes on."""
     worker_crashes: int = 0
     zombies: int = 0
     """Workers that stand still for longer than their lease lasts, and then go on."""
-    snapshots: float = 0
+    skewed_clocks: bool = False
+    snapshots: bool = False
+    """States are kept often."""
     short_appends: bool = False
     """The server decides only a few events at once."""
+    short_messages: bool = False
+    """A report has room for an event or two."""
 
 
 NO_FAULTS = Faults()
@@ -70,6 +79,7 @@ def scenario_of(seed: int) -> SimulatedScenario:
     theme = group % PLAYBOOKS_PER_ROUND
     comparable = theme < len(THEMES)
     document = steady_playbook(random, THEMES[theme]) if comparable else wild_playbook(random)
+    overlay = Random(f"overlay {group}")  # noqa: S311 - it must be repeatable
     errors = random.choice((0.0, 0.1, 0.2, 0.3))
     retry = random.random() < 0.6
     schedule = Random(f"schedule {seed}")  # noqa: S311 - it must be repeatable
@@ -78,7 +88,7 @@ def scenario_of(seed: int) -> SimulatedScenario:
         seed=seed,
         outcomes=group,
         errors=errors,
-        document=document,
+        document=overlay_playbook(overlay, document),
         children=(child_playbook(random),),
         faults=random_faults(schedule),
         operations=operations,
@@ -100,20 +110,23 @@ def random_faults(random: Random) -> Faults:
     return Faults(
         until=random.uniform(8, 24),
         workers=random.randint(1, 3),
-        servers=random.choice((1, 1, 2)),
-        drop=chance(0.25),
+        cut=chance(0.06),
         duplicate=chance(0.3),
-        reorder=chance(0.6),
-        late=chance(0.05),
+        reorder=chance(0.7) if random.random() < 0.3 else 0,
+        jitter=chance(0.6),
+        late=chance(0.02),
         slow=chance(0.25),
-        hurry=chance(0.7),
-        crash_before_commit=chance(0.1),
-        crash_after_commit=chance(0.1),
+        slow_disk=chance(0.6),
+        crash_before_commit=chance(0.03),
+        crash_after_commit=chance(0.03),
         server_crashes=count(2),
+        server_stalls=count(1),
         worker_crashes=count(3),
-        zombies=count(3),
-        snapshots=chance(0.25),
+        zombies=count(2),
+        skewed_clocks=random.random() < wanted,
+        snapshots=random.random() < 0.25,
         short_appends=random.random() < 0.2,
+        short_messages=random.random() < 0.2,
     )
 
 

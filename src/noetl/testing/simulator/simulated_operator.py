@@ -1,73 +1,100 @@
 """The people outside: they start the execution, send what it waits for, pause, cancel and retry it."""
 
-from functools import partial
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from noetl.engine.catalog.playbook_record import PlaybookSource
+from noetl.engine.inbox import RemoteCommand
 from noetl.kernel.errors import Refused
-from noetl.kernel.net.commands import Cancel, Command, Pause, Request, Resume, Retry, Signal
+from noetl.kernel.net.commands import Cancel, Pause, Resume, Signal
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.testing.simulator.virtual_clock import SECOND
+from noetl.ports.store import ExecutionUnknown, StoreClosed
+from noetl.server.server_engine import ServerEngine
 
 if TYPE_CHECKING:
     from noetl.testing.simulator.simulated_world import SimulatedWorld
 
 TICK = 2.0
-PAUSE = 6 * SECOND
+PAUSE = 6.0
 
 
 class SimulatedOperator:
     """Asks again until it sees that what it asked for has happened."""
 
     def __init__(self, world: "SimulatedWorld") -> None:
-        self.world = world
-        self.paused_at = 0
-        for moment, operation in world.scenario.operations:
-            world.clock.later(moment, partial(self.operate, operation))
+        self._world = world
+        self._paused_at = 0.0
 
-    def tick(self) -> None:
-        if self.world.settled:
+    async def run(self) -> None:
+        for moment, operation in self._world.scenario.operations:
+            self._world.later(moment, lambda name=operation: self._operate(name))  # type: ignore[misc]  # bound now
+        while not self._world.settled:
+            self._tick()
+            await asyncio.sleep(TICK)
+
+    def _tick(self) -> None:
+        world = self._world
+        if world.root is None:
+            self._ask(self._begin)
+        for execution_id, state in list(world.audit.mirrors.items()):
+            self._unblock(execution_id, state)
+
+    async def _begin(self, engine: ServerEngine) -> None:
+        document = self._world.scenario.document
+        source = PlaybookSource(document.text, "simulated.yaml", "/simulated/simulated.yaml")
+        await engine.begin(source, idempotency_key="simulated")
+
+    def _unblock(self, execution_id: str, state: ExecutionState) -> None:
+        """Gives an execution what it cannot go on without."""
+        world = self._world
+        if state.paused and world.clock.now >= self._paused_at + PAUSE:
+            self._submit(execution_id, Resume())
+        if (state.listeners or state.waiting) and not world.unlucky(0.5):
+            self._submit(execution_id, Signal("go", 1))
+        if world.wants_retry(state):
+            self._ask(self._retry)
+
+    async def _retry(self, engine: ServerEngine) -> None:
+        root = self._world.root
+        if root is not None and self._world.wants_retry(root):
+            await engine.retry(root.execution_id)
+
+    def _operate(self, operation: str) -> None:
+        world = self._world
+        if world.root is None or world.settled:
             return
-        root = self.world.root
-        if root is None:
-            self.send_command(self.world.execution_id, Request(), self.world.scenario.document.path)
-        for execution, state in list(self.world.audit.mirrors.items()):
-            self.unblock(execution, state)
-        self.world.clock.later(TICK, self.tick)
-
-    def unblock(self, execution: str, state: ExecutionState) -> None:
-        """Give an execution what it cannot go on without."""
-        if state.paused and self.world.clock.now >= self.paused_at + PAUSE:
-            self.send_command(execution, Resume())
-        if (state.listeners or state.waiting) and not self.world.unlucky(0.5):
-            self.send_command(execution, Signal("go", 1))
-        if self.world.wants_retry(state):
-            self.send_command(execution, Retry())
-
-    def operate(self, operation: str) -> None:
+        root = world.root.execution_id
         match operation:
             case "pause":
-                self.paused_at = self.world.clock.now
-                self.send_command(self.world.execution_id, Pause())
-                self.world.clock.later(
-                    self.world.random.uniform(0, 4),
-                    lambda: self.send_command(self.world.execution_id, Resume()),
-                )
+                self._paused_at = world.clock.now
+                self._submit(root, Pause())
+                world.later(world.random.uniform(0, 4), lambda: self._submit(root, Resume()))
             case "cancel":
-                self.send_command(self.world.execution_id, Cancel())
+                self._submit(root, Cancel())
             case _:
-                self.send_command(self.world.execution_id, Signal("go", 1))
+                self._submit(root, Signal("go", 1))
 
-    def send_command(self, execution: str, command: Command, path: str = "") -> None:
-        server = self.world.any_server()
+    def _submit(self, execution_id: str, command: RemoteCommand) -> None:
+        async def submit(engine: ServerEngine) -> None:
+            if await engine.take_up(execution_id):
+                await engine.submit(execution_id, command)
 
-        def deliver() -> None:
-            if not path and execution not in self.world.audit.mirrors:
-                return
-            if isinstance(command, Retry) and not self.world.wants_retry(self.world.audit.mirrors[execution]):
+        self._ask(submit)
+
+    def _ask(self, request: Callable[[ServerEngine], Awaitable[object]]) -> None:
+        """Over the network: it may be lost, or answered when nobody waits any more."""
+        world = self._world
+        if world.unlucky(world.faults.cut):
+            return
+        server = world.server
+
+        async def serve() -> None:
+            if server.engine is None:
                 return
             try:
-                server.submit(execution, command, path)
-            except Refused as refusal:
-                self.world.note(server.name, f"refuses {type(command).__name__}: {refusal}")
+                await request(server.engine)
+            except (Refused, ExecutionUnknown, StoreClosed) as refusal:
+                world.note(server.process.name, f"refuses: {refusal}")
 
-        self.world.send(server, deliver)
+        server.process.call_after(world.network.delay(), lambda: server.process.spawn(serve))

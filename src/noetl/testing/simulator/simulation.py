@@ -6,12 +6,11 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from noetl.kernel.plan import Plan
-from noetl.testing.simulator.audit import AuditFailure, comparable_end
-from noetl.testing.simulator.playbook_pieces import SimulatedPlaybook, playbook_of
+from noetl.kernel.state.execution_state import ExecutionState, waiting_steps
+from noetl.testing.simulator.audit import AuditFailure
+from noetl.testing.simulator.playbook_overlay import without_overlay
 from noetl.testing.simulator.scenario import NO_FAULTS, SimulatedScenario
-from noetl.testing.simulator.simulated_world import SimulatedWorld
-from noetl.testing.simulator.virtual_clock import SECOND
+from noetl.testing.simulator.simulated_world import SimulatedPlaybooks, SimulatedWorld
 
 
 class SimulationVerdict(Struct, frozen=True):
@@ -24,7 +23,7 @@ class SimulationVerdict(Struct, frozen=True):
     """Workers were lost so often that a task was given up: the end need not be as without faults."""
     trace: tuple[tuple[float, str, Any], ...]
     """The last things that happened: when, where, and what."""
-    steps: int
+    turns: int
 
 
 class Simulator:
@@ -32,7 +31,7 @@ class Simulator:
 
     def __init__(self) -> None:
         # Four seeds in a row share a playbook and the end without faults: each costs as much as a run.
-        self._plans: dict[SimulatedPlaybook, Plan] = {}
+        self.playbooks = SimulatedPlaybooks()
         self._expected: dict[SimulatedScenario, SimulationVerdict] = {}
 
     def check(self, scenario: SimulatedScenario) -> SimulationVerdict:
@@ -51,21 +50,14 @@ class Simulator:
         return replace(verdict, problem=problem)
 
     def _without_faults(self, scenario: SimulatedScenario) -> SimulationVerdict:
-        plain = replace(scenario, seed=0, faults=NO_FAULTS, operations=())
+        local = without_overlay(scenario.document)
+        plain = replace(scenario, seed=0, document=local, faults=NO_FAULTS, operations=())
         if plain not in self._expected:
             self._expected[plain] = self._simulate(plain)
         return self._expected[plain]
 
-    def plan_of(self, document: SimulatedPlaybook) -> Plan:
-        if document not in self._plans:
-            playbook = playbook_of(document.text)
-            if playbook is None:
-                raise ValueError(f"not a valid playbook:\n{document.text}")
-            self._plans[document] = Plan(playbook)
-        return self._plans[document]
-
     def _simulate(self, scenario: SimulatedScenario) -> SimulationVerdict:
-        world = SimulatedWorld(scenario, self.plan_of)
+        world = SimulatedWorld(scenario, self.playbooks)
         problem = ""
         try:
             world.run()
@@ -79,6 +71,20 @@ class Simulator:
             problem=problem,
             end=comparable_end(world.root) if world.root is not None else {},
             lost_tasks=world.audit.lost_workers > 0,
-            trace=tuple(((now - world.began) / SECOND, source, event) for now, source, event in world.trace),
-            steps=world.steps,
+            trace=tuple(world.trace),
+            turns=world.turns,
         )
+
+
+def comparable_end(state: ExecutionState) -> dict[str, Any]:
+    """What must be the same however things went: without ids, times, and the order of failures."""
+    ctx = {key: value for key, value in state.ctx.values.items() if key != "signals"}
+    return {
+        "status": state.status,
+        "result": state.result,
+        "ctx": ctx,
+        "steps": {name: (summary.status, summary.runs) for name, summary in sorted(state.summaries.items())},
+        "failures": sorted((failure.error.kind, failure.error.details["step"]) for failure in state.failures),
+        "discarded": sorted((token["step"], token["reason"]) for token in state.discarded),
+        "waiting": waiting_steps(state),
+    }

@@ -1,6 +1,10 @@
-import pytest
+import json
+from typing import Any
 
-from noetl.ports.store import Effects, ExecutionQuery, ExecutionRecord, Store
+import pytest
+from msgspec import structs
+
+from noetl.ports.store import Effects, ExecutionQuery, ExecutionRecord, Row, Store
 from noetl.testing.store.store_fixtures import begin_execution, commit_accepted, new_append, store_test
 
 
@@ -59,6 +63,47 @@ class QueryCases:
             ("c", 700, ""),
             ("a", 500, "b"),
         ]
+
+    @store_test
+    async def test_executions_are_found_by_when_they_began_and_what_they_run(self, store: Store) -> None:
+        for name, ts in (("a", 100), ("b", 200), ("c", 300)):
+            await begin_execution(store, name, Effects(status="running", playbook=f"h{name}"), ts=ts)
+
+        async def names(**query: Any) -> str:
+            page = await store.executions(ExecutionQuery(**query))
+            return "".join(record.execution_id for record in page.executions)
+
+        assert await names(until=301) == "ba"
+        assert await names(since=201, until=301) == "b"
+        assert await names(playbook="hc") == "c"
+        assert await names(playbook="h") == ""
+
+    @store_test
+    async def test_executions_are_found_by_their_error_and_by_text(self, store: Store) -> None:
+        await begin_execution(
+            store, "id-A", Effects(status="running", path="shop/Load", labels={"team": "Öl"})
+        )
+        for name, kind, message in (("b", "sql", "No such TABLE 100%"), ("c", "http", "gone")):
+            await begin_execution(store, name, Effects(status="running", path="p"))
+            body = json.dumps({"status": "failed", "error": {"kind": kind, "message": message}}).encode()
+            ended = structs.replace(
+                new_append(name, 1, Effects(status="failed", ended_at=9)),
+                rows=[Row(2, 9, 5, 1, body, last=True)],
+            )
+            await commit_accepted(store, ended)
+
+        async def names(**query: Any) -> list[str]:
+            page = await store.executions(ExecutionQuery(**query))
+            return [record.execution_id for record in page.executions]
+
+        assert await names(error_kind="sql") == ["b"]
+        assert await names(error_kind="SQL") == []
+        assert await names(text="such table") == ["b"]
+        assert await names(text="0%") == ["b"], "nothing stands for other text"
+        assert await names(text="%") == ["b"]
+        assert await names(text="ID-a") == ["id-A"]
+        assert await names(text="SHOP/l") == ["id-A"]
+        assert await names(text="team", status=("failed",)) == []
 
     @store_test
     async def test_what_is_not_given_stays_and_what_is_empty_is_taken_away(self, store: Store) -> None:

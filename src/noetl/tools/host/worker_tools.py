@@ -12,6 +12,7 @@ from noetl.dsl.document.playbook import Playbook, Position
 from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo, Outcome, failed
 from noetl.ports.tool import Call, ExecutionScoped, Tool
+from noetl.system import SYSTEM, System
 from noetl.tools.host.deadlines import Deadlines
 from noetl.tools.host.extras import install_command
 
@@ -20,10 +21,15 @@ ENGINE_KINDS = frozenset({"playbook", "wait", "workbook"})
 
 
 class Tools:
-    """The tools of one worker, each made when it is first asked for."""
+    """The tools of one worker, each made when it is first asked for.
 
-    def __init__(self, kinds: Kinds) -> None:
+    With `traced` they tell others whom they ask to which span that belongs.
+    """
+
+    def __init__(self, kinds: Kinds, system: System = SYSTEM, *, traced: bool = False) -> None:
         self.kinds = kinds
+        self.traced = traced
+        self.system = system
         self.deadlines = Deadlines()
         self._tools: dict[str, Tool] = {}
         self._execution_scoped: list[ExecutionScoped] = []

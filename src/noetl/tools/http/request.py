@@ -81,6 +81,8 @@ async def build_request(call: Call, inputs: HttpInputs, open_files: AsyncExitSta
     method = inputs.method.upper()
     if method in _CHANGING_METHODS:
         headers.setdefault("Idempotency-Key", call.idempotency_key)
+    if call.traceparent:
+        headers.setdefault("traceparent", call.traceparent)
     body, content_type = await _body(call, inputs, open_files)
     if isinstance(body, FormData):
         headers.popall("Content-Type", None)  # only the form knows what separates its parts

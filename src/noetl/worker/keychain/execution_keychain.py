@@ -2,7 +2,6 @@
 
 import secrets
 import string
-import time
 from collections.abc import Mapping
 from itertools import takewhile
 from typing import Any
@@ -43,6 +42,7 @@ from noetl.model.secret import (
 from noetl.ports.credentials import CredentialError, FoundCredential
 from noetl.ports.ledger import Ledger
 from noetl.ports.store import StoreError
+from noetl.system import SYSTEM
 from noetl.worker.keychain.keychain_views import (
     DecoyValues,
     FetchFailures,
@@ -72,7 +72,7 @@ class Keychain:
         self._warnings: list[str] = []
         self._decoys: dict[Any, str] = {}
         self.masker = Masker(self._hold_value)
-        self.failures = FetchFailures(time.monotonic)
+        self.failures = FetchFailures(SYSTEM.monotonic)
         self.requested_keys: set[str] = set()
         """The keys of secrets in the log that were needed so far."""
         self.opened = False
@@ -111,9 +111,7 @@ class Keychain:
             if requested != origin or origin.execution:
                 self.requested_keys.add(key)
             if origin.execution:
-                if key not in self._memory:
-                    reason = "was masked, and is known only to the process that masked it"
-                    self.failures.add(key, f"`{origin.name}` {reason}: its task must run again")
+                await self._unseal(key, origin)
                 continue
             try:
                 entry = self._entries[origin.key] = await self._entry(origin)
@@ -128,6 +126,18 @@ class Keychain:
                 self.failures.add(key, self.masker.mask_text(unavailable_message(origin.name, error)))
             except StoreError as error:
                 self.failures.add(key, f"the credential `{origin.name}` cannot be had: {error}")
+
+    async def _unseal(self, key: str, origin: SecretOrigin) -> None:
+        """Has at hand what a task marked secret, here or in another process, or knows why not."""
+        if origin.key in self._memory:
+            return
+        try:
+            value = await self._ledger.sealed_value(origin)
+        except CredentialError as error:
+            self.failures.add(key, str(error))
+            return
+        self._memory.remember(value, origin)
+        self.masker.learn(value, origin)
 
     def cached(self, origin: SecretOrigin) -> Credential | None:
         """The credential of an origin, if nobody has to be asked."""

@@ -18,25 +18,40 @@ MEMORY_OF_FAILURE = 2.0
 
 
 class SecretMemory(Mapping[str, Any]):
-    """Secrets that tasks gave, by key: known in this process and nowhere else.
+    """Secrets that tasks gave, by key: known in this process, and sealed to who keeps their execution.
 
     One for all executions: children get what their parents know.
     """
 
     def __init__(self, room: int = MEMORY_ROOM) -> None:
         self._values: dict[SecretOrigin, tuple[Any, int]] = {}
+        self._unsealed: set[SecretOrigin] = set()
         self._left = room
 
     def keep(self, value: Any, origin: SecretOrigin) -> SecretOrigin:
         """Under a number that no other process will ever use for something else."""
         origin = structs.replace(origin, path=(), number=secrets.randbits(48))
+        self.remember(value, origin)
+        self._unsealed.add(origin)
+        return origin
+
+    def take_unsealed(self, origin: SecretOrigin, largest: int) -> Any:
+        """A value that only this process knows, once; None if it is not so, or it has more bytes."""
+        if origin not in self._unsealed:
+            return None
+        self._unsealed.remove(origin)
+        value, size = self._values[origin]
+        return value if size <= largest else None
+
+    def remember(self, value: Any, origin: SecretOrigin) -> None:
+        """What has its number already."""
         size = len(encode_value(value))
         self._values[origin] = value, size
         self._left -= size
         while self._left < 0 and len(self._values) > 1:
-            _, freed = self._values.pop(next(iter(self._values)))
-            self._left += freed
-        return origin
+            oldest = next(iter(self._values))
+            self._unsealed.discard(oldest)
+            self._left += self._values.pop(oldest)[1]
 
     def __getitem__(self, key: str) -> Any:
         origin = origin_of_key(key)

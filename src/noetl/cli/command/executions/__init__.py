@@ -21,6 +21,7 @@ VERBS = {
         "resume": "Go on with one that was paused or interrupted.",
         "signal": "Send a signal to an execution.",
         "retry": "Go on with a failed execution at what failed.",
+        "redrive": "Run the failed iterations of an ended loop again.",
         "complete": "End a stuck or failed step as done, with a result.",
         "skip": "End a stuck or failed step as done, without one.",
         "fork": "Run a copy of an execution from one of its events on.",

@@ -6,6 +6,7 @@ import click
 from msgspec.structs import replace
 
 from noetl.cli import console, options
+from noetl.cli.command.executions.execution_filter import Matching, parse_label, require_path_of_version
 from noetl.cli.command_failure import CommandFailure
 from noetl.cli.format import duration_text, local_time, parse_time
 from noetl.cli.store_access import ExecutionOwner, find_owner, has_store, status_text, with_store
@@ -39,6 +40,27 @@ _CHILD = "↳ "
 )
 @click.option("--roots", is_flag=True, help="Leave out children: what tasks of others started.")
 @click.option("--since", metavar="TIME", help="Only what began since then: 90m, 2h, 3d, or a time.")
+@click.option("--until", metavar="TIME", help="Only what began before then.")
+@click.option(
+    "--version",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Only this version of the registered playbook that --path names.",
+)
+@click.option(
+    "--error-kind",
+    type=options.TextArgument(empty=True),
+    default="",
+    metavar="KIND",
+    help="Only what ended with an error of this kind.",
+)
+@click.option(
+    "--text",
+    type=options.TextArgument(empty=True),
+    default="",
+    metavar="TEXT",
+    help="Only with this text in id, path, labels or the message of the error.",
+)
 @click.option(
     "--limit", type=click.IntRange(1, 10_000), default=LIMIT, help=f"At most so many.  [default: {LIMIT}]"
 )
@@ -51,6 +73,10 @@ def command(
     labels: tuple[str, ...],
     roots: bool,
     since: str | None,
+    until: str | None,
+    version: int | None,
+    error_kind: str,
+    text: str,
     limit: int,
     cursor: str,
     **store_flags: str | None,
@@ -60,34 +86,33 @@ def command(
     A running one that no process works on is interrupted. Children have a mark before their path.
     """
     configuration = options.read_configuration(**store_flags)
-    query = ExecutionQuery(
+    require_path_of_version(path, version)
+    matching = Matching(
         status=status,
         path=path,
-        labels=dict(map(_parse_label, labels)),
-        roots=roots,
+        labels=dict(map(parse_label, labels)),
         since=parse_time(since, "--since") if since is not None else 0,
-        limit=limit,
-        cursor=cursor,
+        until=parse_time(until, "--until") if until is not None else 0,
+        version=version,
+        error_kind=error_kind,
+        q=text,
     )
     if options.asks_server(configuration):
         from noetl.cli.server_executions import list_remote
 
         if INTERRUPTED in status:
             raise click.UsageError("a server has no executions that are interrupted: it runs them all")
-        list_remote(
-            configuration,
-            status=status,
-            path=path,
-            labels=query.labels,
-            since=iso_time(query.since) if query.since else "",
-            roots=roots,
-            cursor=cursor,
-            limit=min(limit, 1_000),
-        )
+        list_remote(configuration, **matching.fields(), roots=roots, cursor=cursor, limit=min(limit, 1_000))
         return
+
+    async def read(home: Home, store: Store) -> tuple[ExecutionPage, dict[str, ExecutionOwner]]:
+        return await _read_page(
+            home, store, await matching.query(store, roots=roots, limit=limit, cursor=cursor)
+        )
+
     page, owners = ExecutionPage([], ""), dict[str, ExecutionOwner]()
     if has_store(configuration):
-        page, owners = with_store(configuration, lambda home, store: _read_page(home, store, query))
+        page, owners = with_store(configuration, read)
     if configuration.settings.output == "json":
         executions = [record_json(record, owners.get(record.execution_id)) for record in page.executions]
         console.write_json({"executions": executions, "next": page.next or None})
@@ -140,6 +165,7 @@ def record_json(record: ExecutionRecord, owner: ExecutionOwner | None) -> dict[s
         "ended_at": iso_time(record.ended_at) if record.ended_at else None,
         "duration_ms": record_duration(record) // 1_000,
         "labels": record.labels,
+        "priority": record.priority,
         "parent": record.parent or None,
         "forked_from": record.forked_from or None,
         "events": record.version,
@@ -150,15 +176,6 @@ def record_json(record: ExecutionRecord, owner: ExecutionOwner | None) -> dict[s
 def record_duration(record: ExecutionRecord) -> int:
     """Microseconds from its beginning to the last event."""
     return max(0, (record.ended_at or record.updated_at) - record.started_at)
-
-
-def _parse_label(word: str) -> tuple[str, str]:
-    name, equals, value = word.partition("=")
-    if not equals or not name:
-        raise CommandFailure(
-            "argument", f"--label {word}: a name, `=` and a value are needed", hint="--label team=data"
-        )
-    return name, value
 
 
 def _table(records: list[ExecutionRecord], owners: dict[str, ExecutionOwner]) -> str:

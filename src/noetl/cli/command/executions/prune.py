@@ -1,7 +1,5 @@
 """`noetl executions prune`, and what it shares with `noetl store prune`."""
 
-import sys
-
 import click
 
 from noetl.cli import console, options
@@ -42,7 +40,7 @@ def prune_executions(configuration: Configuration, *, before: int | None, dry: b
     Unless `yes` says that it is wanted, a person at a terminal is asked. Raises CommandFailure if it is not.
     """
     moment = _retention_limit(configuration) if before is None else before
-    if not (dry or yes) and _is_person(configuration):
+    if not (dry or yes) and console.can_ask(configuration.settings.output):
         _confirm(configuration, moment)
 
     async def work(home: Home, store: Store) -> tuple[list[ExecutionRecord], DroppedBodies]:
@@ -76,12 +74,6 @@ def prune_executions(configuration: Configuration, *, before: int | None, dry: b
     if expired.unreachable:
         left = pluralize(expired.unreachable, "result")
         console.say(f"left: {left} in stores that `result_stores` does not name")
-
-
-def _is_person(configuration: Configuration) -> bool:
-    """Whether somebody can answer, and reads the question."""
-    streams = (sys.stdin, sys.stderr)
-    return configuration.settings.output == "text" and all(stream and stream.isatty() for stream in streams)
 
 
 def _confirm(configuration: Configuration, moment: int) -> None:

@@ -5,15 +5,18 @@ from typing import Literal
 
 from noetl.cli import console
 from noetl.cli.command_failure import CommandFailure
+from noetl.cli.report.event_line import reopened_text
 from noetl.cli.report.follow_up import FollowUp
-from noetl.cli.store_access import with_store
+from noetl.cli.store_access import find_owner, with_store
 from noetl.engine.catalog.playbooks import Playbooks
 from noetl.engine.history.lookup import find_execution
 from noetl.engine.inbox import RemoteCommand
 from noetl.engine.remote_control import RemoteControl
 from noetl.engine.service import AlreadyRunning
+from noetl.events.bodies import ExecutionRetried, IterationsRedriven
 from noetl.home import result_store_of
 from noetl.kernel.errors import Refused
+from noetl.kernel.net.commands import Redrive, Retry
 from noetl.ports.store import ExecutionRecord, Store
 from noetl.settings import Configuration
 from noetl.stores.home_folder import Home
@@ -38,6 +41,30 @@ def send_command(
         lambda control, execution_id: control.send(execution_id, command),
         doubts,
     )
+
+
+def is_owned(configuration: Configuration, name: str) -> bool:
+    """Whether a process runs it. Raises CommandFailure."""
+
+    async def look(home: Home, store: Store) -> bool:
+        return await find_owner(home, store, await find_execution(store, name)) is not None
+
+    return with_store(configuration, look)
+
+
+def reopen_elsewhere(
+    configuration: Configuration, name: str, command: Retry | Redrive, done_text: str
+) -> int:
+    """Has the process that runs it open it again at what failed. Raises CommandFailure."""
+
+    async def ask(control: RemoteControl, execution_id: str) -> Literal["done", "sent"]:
+        answer, events = await control.reopen_elsewhere(execution_id, command)
+        for event in events:
+            if isinstance(event.body, ExecutionRetried | IterationsRedriven):
+                console.say(reopened_text(event.body))
+        return answer
+
+    return control_execution(configuration, name, done_text, ask)
 
 
 def control_execution(

@@ -9,14 +9,22 @@ from msgspec import Struct
 from noetl.cli import console, options
 from noetl.cli.format import cut_lines, duration_text, local_time, yaml_lines
 from noetl.cli.report.execution_report import MOST_LINES, ExecutionReport
-from noetl.cli.report.explanation import cancel_text, discarded_lines, run_lines, section_lines, wait_lines
+from noetl.cli.report.explanation import (
+    cancel_text,
+    discarded_lines,
+    run_lines,
+    section_lines,
+    wait_lines,
+    waiting_run_lines,
+)
 from noetl.cli.report.failed_attempts import FailedAttempts, FailedChild, read_failed_children
 from noetl.cli.report.follow_up import FollowUp, command_lines, next_commands
 from noetl.cli.store_access import ExecutionOwner, find_owner, status_text, with_store
-from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source
+from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source, registered_name
 from noetl.engine.history.read import History, read_history
 from noetl.engine.summary import execution_json, first_failure, marking_json
 from noetl.engine.task_log import LogLine, TaskLog
+from noetl.kernel.derived_rows import ready_run
 from noetl.kernel.explain.explainer import Explanation, explain
 from noetl.kernel.state.execution_state import StepSummary
 from noetl.model.secret import printable_value
@@ -24,6 +32,7 @@ from noetl.model.timestamp import iso_time, now_micros
 from noetl.ports.store import ExecutionQuery, ExecutionRecord, Store
 from noetl.settings import Configuration
 from noetl.stores.home_folder import Home
+from noetl.stores.ownership import SERVER
 
 CHILDREN = 1_000
 
@@ -53,15 +62,26 @@ def command(*, name: str, **store_flags: str | None) -> None:
     """
     configuration = options.read_configuration(**store_flags)
     if options.asks_server(configuration):
-        from noetl.cli.server_executions import show_remote
-
-        show_remote(configuration, name)
+        _show_remote(configuration, name)
         return
     details = with_store(configuration, lambda home, store: _read_details(home, store, name, configuration))
     if configuration.settings.output == "json":
         console.write_json(_json(details))
     else:
         console.write_text("\n".join(_text_lines(details, configuration)) + "\n")
+
+
+def _show_remote(configuration: Configuration, name: str) -> None:
+    from noetl.cli.report.remote_report import remote_report
+    from noetl.cli.server_executions import show_remote
+
+    detail, explanation = show_remote(configuration, name)
+    if configuration.settings.output == "json":
+        console.write_json({**msgspec.to_builtins(detail), "explanation": msgspec.to_builtins(explanation)})
+        return
+    paint = console.stdout_paint(color=configuration.settings.color)
+    lines = remote_report(detail, explanation, FollowUp(configuration), paint)
+    console.write_text("\n".join(lines) + "\n")
 
 
 async def _read_details(
@@ -90,6 +110,7 @@ def _json(details: ExecutionDetails) -> dict[str, Any]:
     request = history.request
     state = history.state
     document = execution_json(state, version=request.version or None, last_ts=history.events[-1].ts)
+    document["waiting"] += _waiting_runs(details)
     for step, micros in state.step_times(_last_ts(details)).items():
         document["steps"][step]["duration_ms"] = micros // 1_000
     return {
@@ -99,8 +120,10 @@ def _json(details: ExecutionDetails) -> dict[str, Any]:
         "events": len(history.events),
         "hash": record.playbook,
         "file": _playbook_file(details) or None,
+        "registered": registered_name(details.source) or None,
         "requested_by": request.requested_by or None,
         "labels": record.labels,
+        "priority": record.priority,
         "parent": record.parent or None,
         "children": [
             {"execution_id": child.execution_id, "path": child.path, "status": child.status}
@@ -160,7 +183,8 @@ def _text_lines(details: ExecutionDetails, configuration: Configuration) -> list
         parts += ["", console.table_text(("STEP", "STATUS", "RUNS", "TIME"), steps).rstrip()]
     parts += section_lines("what happened", run_lines(details.explanation))
     parts += section_lines("discarded", discarded_lines(details.explanation))
-    parts += section_lines("waiting", wait_lines(details.explanation))
+    waits = [*wait_lines(details.explanation), *waiting_run_lines(_waiting_runs(details))]
+    parts += section_lines("waiting", waits)
     for title, value in (
         ("ctx", printable_value(state.ctx.values)),
         ("result", printable_value(state.result)),
@@ -173,6 +197,19 @@ def _text_lines(details: ExecutionDetails, configuration: Configuration) -> list
             ]
     parts += command_lines(next_commands(state, details.owner, follow_up))
     return parts
+
+
+def _waiting_runs(details: ExecutionDetails) -> list[dict[str, str]]:
+    """Of an execution of a server, the steps with runs that no worker has taken yet."""
+    state, owner = details.history.state, details.owner
+    if owner is None or owner.execution_id != SERVER or state.over or state.paused or state.stopping:
+        return []
+    runs = [state.runs[name] for name in state.ready]
+    pools = dict.fromkeys((run.step.name, ready_run(state, run).pool) for run in runs)
+    hint = "`noetl doctor` says who is there"
+    return [
+        {"step": step, "reason": f"waits for a worker of the pool `{pool}`; {hint}"} for step, pool in pools
+    ]
 
 
 def _last_ts(details: ExecutionDetails) -> int:
@@ -195,6 +232,8 @@ def _runs_text(summary: StepSummary) -> str:
 
 def _playbook_file(details: ExecutionDetails) -> str:
     """Where its playbook was read; a fork may run another one than it began with."""
+    if registered_name(details.source):
+        return ""  # it was in no file
     request = details.history.request
     return request.file if details.history.record.playbook == request.hash else details.source.file
 
@@ -208,8 +247,10 @@ def _fact_lines(details: ExecutionDetails) -> list[str]:
         "cancel": cancel_text(details.explanation),
         "events": str(len(history.events)),
         "version": request.version,
+        "playbook": registered_name(details.source),
         "file": _playbook_file(details),
         "labels": " ".join(f"{key}={value}" for key, value in record.labels.items()),
+        "priority": str(record.priority or ""),
         "fork of": f"{state.fork.source}, event {state.fork.seq}" if state.fork is not None else "",
         "parent": record.parent,
         "owner": f"process {details.owner.pid}" if details.owner else "",

@@ -1,5 +1,6 @@
 """What commands that run an execution here ask of the engine, and what they warn about."""
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -9,12 +10,13 @@ from noetl.cli.console import plain_paint
 from noetl.cli.options import current_user
 from noetl.cli.problem_text import problems_text
 from noetl.dsl.document.problem import Problem
+from noetl.engine.catalog.catalog_playbooks import registered_source
 from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.catalog.playbooks import PlaybookDocument
 from noetl.engine.catalog.preflight import unread_keys
 from noetl.engine.history.lookup import find_execution
 from noetl.local import Local
-from noetl.ports.store import Store
+from noetl.ports.store import ExecutionRecord, Store
 
 
 class ExecutionRequest(Protocol):
@@ -64,17 +66,34 @@ class ResumeRequest(Struct, frozen=True):
         return await local.resume((await find_execution(store, self.name)).execution_id)
 
 
-class RetryRequest(Struct, frozen=True):
-    """Go on with a failed execution at what failed; `source` is its repaired playbook."""
+class RetryRequest(Struct, frozen=True, kw_only=True):
+    """Go on with a failed execution at what failed; `source` is its repaired playbook, or `version` is."""
 
     name: str
     by: str = ""
     source: PlaybookSource | None = None
+    version: int | None = None
     workload: dict[str, Any] = {}
 
     async def begin(self, local: Local, store: Store) -> str:
-        execution_id = (await find_execution(store, self.name)).execution_id
-        return await local.retry(execution_id, source=self.source, by=self.by)
+        record = await find_execution(store, self.name)
+        return await local.retry(record.execution_id, source=await self._repaired(store, record), by=self.by)
+
+    async def _repaired(self, store: Store, record: ExecutionRecord) -> PlaybookSource | None:
+        if self.version is None:
+            return self.source
+        return await registered_source(store, record.path, self.version, os.getcwd())
+
+
+class RedriveRequest(RetryRequest, frozen=True, kw_only=True):
+    """Run the failed iterations of ended loops again, of those at `step` if one is named."""
+
+    step: str = ""
+
+    async def begin(self, local: Local, store: Store) -> str:
+        record = await find_execution(store, self.name)
+        source = await self._repaired(store, record)
+        return await local.redrive(record.execution_id, step=self.step, source=source, by=self.by)
 
 
 class ForkRequest(Struct, frozen=True, kw_only=True):

@@ -43,6 +43,8 @@ FROM (
   UNION ALL SELECT 'snapshot', x FROM snapshot
   UNION ALL SELECT 'timer', x FROM timer
   UNION ALL SELECT 'outbox', x FROM outbox
+  UNION ALL SELECT 'ready', x FROM ready
+  UNION ALL SELECT 'lease', x FROM lease
 )
 WHERE x <> 0 AND x NOT IN (SELECT x FROM execution)
 GROUP BY place;

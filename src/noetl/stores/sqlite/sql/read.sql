@@ -31,7 +31,7 @@ SELECT
   (SELECT max(seq) FROM event WHERE event.x = execution.x),
   (SELECT ts FROM event WHERE event.x = execution.x ORDER BY seq DESC LIMIT 1),
   started_at, status, path, playbook, namespace, parent, root, labels, priority, fair_key,
-  next_wake, ended_at, expires_at, forked_from
+  next_wake, ended_at, expires_at, forked_from, served
 FROM execution WHERE id = ?;
 
 -- name: executions
@@ -40,7 +40,7 @@ SELECT
   (SELECT max(seq) FROM event WHERE event.x = execution.x),
   (SELECT ts FROM event WHERE event.x = execution.x ORDER BY seq DESC LIMIT 1),
   started_at, status, path, playbook, namespace, parent, root, labels, priority, fair_key,
-  next_wake, ended_at, expires_at, forked_from
+  next_wake, ended_at, expires_at, forked_from, served
 FROM execution
 WHERE x < :before
   AND id >= :execution_id AND id < :execution_id || char(0x10ffff) -- if execution_id
@@ -48,7 +48,12 @@ WHERE x < :before
   AND path >= :path AND path < :path || char(0x10ffff) -- if path
   AND parent <> '' AND parent = :parent -- if parent
   AND parent = '' -- if roots
+  AND served = 0 -- if unserved
   AND started_at >= :since -- if since
+  AND started_at < :until -- if until
+  AND playbook = :playbook -- if playbook
+  AND ended_at > 0 AND (SELECT json_extract(CAST(body AS TEXT), '$.error.kind') FROM event WHERE event.x = execution.x ORDER BY seq DESC LIMIT 1) = :error_kind -- if error_kind
+  AND (instr(lower(id || ' ' || path || ' ' || labels), :text) OR (status = 'failed' AND instr((SELECT lower(json_extract(CAST(body AS TEXT), '$.error.message')) FROM event WHERE event.x = execution.x ORDER BY seq DESC LIMIT 1), :text))) -- if text
   AND NOT EXISTS (SELECT key, value FROM json_each(:labels) EXCEPT SELECT key, value FROM json_each(labels)) -- if labels
 ORDER BY x DESC LIMIT :limit;
 
@@ -66,13 +71,44 @@ SELECT due, id, key FROM timer CROSS JOIN execution USING (x) WHERE due <= ? ORD
 -- name: outbox
 SELECT outbox.id, execution.id, key, body
 FROM outbox CROSS JOIN execution USING (x)
+WHERE outbox.id > ?
 ORDER BY outbox.id LIMIT ?;
+
+-- name: ready
+SELECT ready.id, execution.id, key, pool, kinds, ready.priority
+FROM ready CROSS JOIN execution USING (x)
+WHERE ready.id > ?
+ORDER BY ready.id LIMIT ?;
+
+-- name: leases
+SELECT execution.id, key, session, fence FROM lease CROSS JOIN execution USING (x) ORDER BY x, key;
+
+-- name: timers_of
+SELECT key, due FROM timer WHERE x = ?;
+
+-- name: messages_of
+SELECT key, body FROM outbox WHERE x = ? ORDER BY id;
+
+-- name: ready_of
+SELECT key, pool, kinds, priority FROM ready WHERE x = ? ORDER BY id;
+
+-- name: leases_of
+SELECT key, session, fence FROM lease WHERE x = ?;
+
+-- name: served
+SELECT served FROM execution WHERE x = ?;
+
+-- name: has_inbox
+SELECT EXISTS (SELECT 1 FROM inbox);
 
 -- name: inbox
 SELECT inbox.id, execution.id, body
 FROM execution JOIN inbox USING (x)
 WHERE execution.id IN (SELECT value FROM json_each(?))
 ORDER BY inbox.id;
+
+-- name: whole_inbox
+SELECT inbox.id, execution.id, body FROM inbox CROSS JOIN execution USING (x) ORDER BY inbox.id;
 
 -- name: snapshot
 SELECT seq, format, body, checksum
@@ -100,7 +136,8 @@ SELECT name FROM blob WHERE name >= ? AND name < ? ORDER BY name;
 
 -- name: catalog_entry
 SELECT path, version, hash, label, dialect, source, canonical, created_at, created_by FROM catalog
-WHERE path = ?1 AND (version = ?2 OR ?2 = 0) ORDER BY version DESC LIMIT 1;
+WHERE path = ?1 AND (version = ?2 OR ?2 = 0)
+ORDER BY created_at > ?3, iif(created_at > ?3, version, -version) LIMIT 1;
 
 -- name: catalog_entries
 -- One for each path. Texts are compared as bytes, so a prefix is a range.

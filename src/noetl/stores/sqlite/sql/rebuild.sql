@@ -15,12 +15,6 @@ DELETE FROM snapshot WHERE x = ? AND seq = ?;
 -- name: documents
 SELECT hash, document, checksum FROM playbook;
 
--- name: timers_of
-SELECT key, due FROM timer WHERE x = ?;
-
--- name: messages_of
-SELECT key, body FROM outbox WHERE x = ?;
-
 -- name: rewrite
 UPDATE execution SET
   started_at = ?,

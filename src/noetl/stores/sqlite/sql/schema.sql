@@ -3,8 +3,8 @@
 -- `event` is the truth: the rows of all executions in the order of their commits. An execution has a
 -- short local number `x`, so that a row costs few bytes; `execution` says which id has which number.
 -- Truth are also `start`, `playbook`, `inbox`, `credential`, `blob`, `catalog`, `api_token` and `audit`. Everything else in
--- `execution`, and `timer` and
--- `outbox`, follows from the rows and can be rebuilt; a `snapshot` only saves folding.
+-- `execution`, and `timer`, `outbox`, `ready` and `lease`, follows from the rows and can be rebuilt; a `snapshot`
+-- only saves folding. A process that has an execution to itself writes none of the last four: `served` is 0 then.
 --
 -- An append writes nothing but its events, unless it changes a fact: the fewer pages a commit touches, the
 -- sooner it is durable. So an execution's version and last change are read from its last event.
@@ -30,7 +30,8 @@ CREATE TABLE execution (
   next_wake INTEGER NOT NULL,
   ended_at INTEGER NOT NULL,
   expires_at INTEGER NOT NULL,
-  forked_from TEXT NOT NULL DEFAULT ''
+  forked_from TEXT NOT NULL DEFAULT '',
+  served INTEGER NOT NULL DEFAULT 0    -- 1 if its timers, ready and leased runs are kept here
 ) STRICT;
 
 CREATE INDEX execution_status ON execution (status, x);
@@ -97,6 +98,26 @@ CREATE TABLE outbox (
   body BLOB NOT NULL,
   UNIQUE (x, key)
 ) STRICT;
+
+-- Runs that a worker may claim, in the order in which they became so. `key` names the run.
+CREATE TABLE ready (
+  id INTEGER PRIMARY KEY,
+  x INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  pool TEXT NOT NULL,
+  kinds TEXT NOT NULL,                 -- of the tools that its worker must have, with commas
+  priority INTEGER NOT NULL,
+  UNIQUE (x, key)
+) STRICT;
+
+-- Runs that a worker process owns.
+CREATE TABLE lease (
+  x INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  session TEXT NOT NULL,
+  fence INTEGER NOT NULL,
+  PRIMARY KEY (x, key)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE credential (
   name TEXT PRIMARY KEY,

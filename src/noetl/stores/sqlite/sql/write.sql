@@ -13,9 +13,9 @@ SELECT
 INSERT INTO execution (
   x, id, started_at,
   status, path, playbook, namespace, parent, root, labels, priority, fair_key,
-  next_wake, ended_at, expires_at, forked_from
+  next_wake, ended_at, expires_at, forked_from, served
 )
-SELECT * FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)) WHERE column1 IS NOT NULL;
+SELECT * FROM (VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)) WHERE column1 IS NOT NULL;
 
 -- name: describe_executions
 UPDATE execution SET
@@ -51,12 +51,29 @@ SELECT * FROM (VALUES (?, ?, ?)) WHERE column1 IS NOT NULL;
 -- name: clear_timers
 DELETE FROM timer WHERE (x, key) IN (VALUES (?, ?));
 
--- name: set_messages
+-- name: set_outbox
 INSERT OR REPLACE INTO outbox (x, key, body)
 SELECT * FROM (VALUES (?, ?, ?)) WHERE column1 IS NOT NULL;
 
--- name: clear_messages
+-- name: clear_outbox
 DELETE FROM outbox WHERE (x, key) IN (VALUES (?, ?));
+
+-- name: set_ready
+INSERT OR REPLACE INTO ready (x, key, pool, kinds, priority)
+SELECT * FROM (VALUES (?, ?, ?, ?, ?)) WHERE column1 IS NOT NULL;
+
+-- name: clear_ready
+DELETE FROM ready WHERE (x, key) IN (VALUES (?, ?));
+
+-- name: set_leases
+INSERT OR REPLACE INTO lease (x, key, session, fence)
+SELECT * FROM (VALUES (?, ?, ?, ?)) WHERE column1 IS NOT NULL;
+
+-- name: clear_leases
+DELETE FROM lease WHERE (x, key) IN (VALUES (?, ?));
+
+-- name: set_served
+UPDATE execution SET served = ? WHERE x = ?;
 
 -- name: sent
 DELETE FROM outbox WHERE id IN (SELECT value FROM json_each(?));
@@ -104,6 +121,12 @@ DELETE FROM timer WHERE x = ?;
 
 -- name: delete_outbox
 DELETE FROM outbox WHERE x = ?;
+
+-- name: delete_ready
+DELETE FROM ready WHERE x = ?;
+
+-- name: delete_lease
+DELETE FROM lease WHERE x = ?;
 
 -- name: delete_execution
 DELETE FROM execution WHERE x = ?;

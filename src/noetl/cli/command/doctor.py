@@ -1,0 +1,220 @@
+"""`noetl doctor`."""
+
+import shutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import click
+
+from noetl.cli import console, options
+
+if TYPE_CHECKING:
+    from noetl.client.http_client import AsyncClient
+    from noetl.ports.http_api import PoolItem, ServerStatus
+    from noetl.ports.store import ExecutionRecord, Store
+    from noetl.settings import Configuration
+    from noetl.stores.home_folder import Home
+
+FREE_BYTES = 1 << 30
+"""A disk with less than that is full soon."""
+LONG_WAIT = 60.0
+"""Seconds that a run may be ready before somebody should look for a worker."""
+CLOCK_SECONDS = 5.0
+"""By so much clocks may differ."""
+FAILED_IN_ROW = 3
+_NEWEST = 200
+"""Executions among which those are looked for that failed in a row."""
+_SECOND = 1_000_000
+
+
+class Finding(NamedTuple):
+    """What was looked at, and how it is. `warning` is what will be wrong, or may be."""
+
+    level: Literal["ok", "warning", "error"]
+    check: str
+    message: str
+    hint: str = ""
+
+
+@click.command()
+@options.store_or_server_options
+def doctor(**store_flags: str | None) -> int:
+    """Say what is wrong with store, server, workers or executions, or about to be.
+
+    Looks at store, disk, clock and server, at workers for what waits, and at executions that are stuck.
+    Exits with 1 if something is wrong, with 3 if the store or the server cannot be asked.
+    """
+    from noetl.cli.server_connection import ask_server
+
+    configuration = options.read_configuration(**store_flags)
+    if options.asks_server(configuration):
+        findings = ask_server(configuration, _ask_server)
+    else:
+        findings = _look_at_home(configuration)
+    if configuration.settings.output == "json":
+        ok = all(finding.level != "error" for finding in findings)
+        console.write_json({"ok": ok, "findings": [finding._asdict() for finding in findings]})
+    else:
+        console.write_text("".join(map(_finding_text, findings)))
+    return 1 if any(finding.level == "error" for finding in findings) else 0
+
+
+def _finding_text(finding: Finding) -> str:
+    line = f"{finding.level:<8}{finding.check}: {console.visible(finding.message)}\n"
+    return line + (f"        {console.visible(finding.hint)}\n" if finding.hint else "")
+
+
+def _look_at_home(configuration: "Configuration") -> list[Finding]:
+    from noetl.cli.store_access import has_store, with_store
+    from noetl.home import home_of, store_url
+    from noetl.stores import store_file_of
+
+    home, url = home_of(configuration), store_url(configuration)
+    if not has_store(configuration):
+        hint = "`noetl run FILE` makes one; --home or --store names another place"
+        return [Finding("warning", "store", f"there are no executions here yet ({url})", hint)]
+    findings = [_store_finding(str(store_file_of(url))), _disk_finding(home)]
+
+    async def look(home: "Home", store: "Store") -> list[Finding]:
+        return [*await _clock_findings(store), *await _execution_findings(home, store)]
+
+    findings += with_store(configuration, look)
+    findings += _server_findings(configuration, home)
+    return findings
+
+
+def _store_finding(filename: str) -> Finding:
+    """Raises StoreError if it is none."""
+    from noetl.stores.sqlite.connection import SCHEMA_VERSION, file_faults, file_schema_version
+
+    version = file_schema_version(filename)
+    if faults := file_faults(filename):
+        hint = "restore it from a copy; `noetl store check` says what else is wrong"
+        return Finding("error", "store", f"{filename} is damaged: {faults[0]}", hint)
+    if version < SCHEMA_VERSION:
+        message = f"{filename} has schema {version}, and {SCHEMA_VERSION} is current"
+        return Finding(
+            "warning", "store", message, "the next command that writes migrates it; make a copy first"
+        )
+    return Finding("ok", "store", f"{filename}, schema {version}")
+
+
+def _disk_finding(home: "Home") -> Finding:
+    free = shutil.disk_usage(home.folder).free
+    message = f"{free >> 20:,} MiB are free"
+    if free < FREE_BYTES:
+        hint = "`noetl store prune` deletes executions that ended long ago"
+        return Finding("error" if free < FREE_BYTES >> 4 else "warning", "disk", message, hint)
+    return Finding("ok", "disk", message)
+
+
+async def _clock_findings(store: "Store") -> list[Finding]:
+    from noetl.model.timestamp import iso_time, now_micros
+    from noetl.ports.store import ExecutionQuery
+
+    newest = (await store.executions(ExecutionQuery(limit=1))).executions
+    if newest and newest[0].updated_at > now_micros() + CLOCK_SECONDS * _SECOND:
+        message = f"the last event is of {iso_time(newest[0].updated_at)}, which is yet to come"
+        return [Finding("error", "clock", message, "set the clock of this machine; timers fire by it")]
+    return [Finding("ok", "clock", "no event is of the future")]
+
+
+async def _execution_findings(home: "Home", store: "Store") -> list[Finding]:
+    from noetl.cli.store_access import find_owner
+    from noetl.model.timestamp import now_micros
+    from noetl.ports.store import ExecutionQuery
+
+    findings = []
+    running = (
+        await store.executions(ExecutionQuery(status=("running",), roots=True, limit=1_000))
+    ).executions
+    interrupted = [record for record in running if await find_owner(home, store, record) is None]
+    if interrupted:
+        message = f"{len(interrupted)} are running, and no process runs them: {_names(interrupted)}"
+        hint = "`noetl run --resume ID` goes on with one, a server with all"
+        findings.append(Finding("warning", "executions", message, hint))
+    late = await store.timers(until=int(now_micros() - LONG_WAIT * _SECOND), limit=100)
+    if late:
+        message = f"{len(late)} timers are past due, the first of {late[0].execution_id}"
+        findings.append(Finding("warning", "timers", message, "nobody runs these executions; a server would"))
+    newest = (await store.executions(ExecutionQuery(roots=True, limit=_NEWEST))).executions
+    findings += _failing([(record.path, record.status) for record in newest])
+    return findings or [Finding("ok", "executions", f"{len(running)} are running")]
+
+
+def _names(records: "list[ExecutionRecord]") -> str:
+    names = [record.execution_id for record in records[:3]]
+    return ", ".join(names) + (", …" if len(records) > len(names) else "")
+
+
+def _failing(newest: list[tuple[str, str]]) -> Iterator[Finding]:
+    """Playbooks whose last executions all failed; the newest first."""
+    in_row: dict[str, int] = {}
+    over: set[str] = set()
+    for path, status in newest:
+        if path not in over and status == "failed":
+            in_row[path] = in_row.get(path, 0) + 1
+        elif status == "completed":
+            over.add(path)
+    for path, count in in_row.items():
+        if count >= FAILED_IN_ROW:
+            hint = f"`noetl executions list --path {path} --status failed`"
+            yield Finding("warning", "failures", f"the last {count} executions of {path} failed", hint)
+
+
+def _server_findings(configuration: "Configuration", home: "Home") -> list[Finding]:
+    from noetl.cli.command_failure import CommandFailure
+    from noetl.cli.server_connection import ask_server
+    from noetl.stores.server_record import read_server_record
+
+    if (record := read_server_record(home)) is not None:
+        try:
+            return ask_server(configuration, _ask_server)
+        except CommandFailure as failure:
+            message = f"process {record.pid} runs, and does not answer: {failure}"
+            return [Finding("error", "server", message, f"{home.server_log} may say why")]
+    if home.server.exists():
+        message = "the last one was killed, and none runs since"
+        return [Finding("warning", "server", message, "`noetl server start` goes on with what it ran")]
+    return [Finding("ok", "server", "none runs here")]
+
+
+async def _ask_server(client: "AsyncClient") -> list[Finding]:
+    status = await client.status()
+    findings = [
+        Finding("ok", "server", f"release {status.release}, {status.store}")
+        if status.ready
+        else Finding("error", "server", f"it cannot serve: {status.problem}")
+    ]
+    findings += [*_server_clock(status), *_worker_findings(status, (await client.pools()).pools)]
+    newest = (await client.list(roots=True, limit=_NEWEST)).executions
+    findings += _failing([(item.path, item.status) for item in newest])
+    return findings
+
+
+def _server_clock(status: "ServerStatus") -> Iterator[Finding]:
+    from noetl.model.timestamp import now_micros, parse_iso
+
+    ahead = (parse_iso(status.started_at) - now_micros()) / _SECOND + status.uptime
+    if abs(ahead) > CLOCK_SECONDS:
+        where = "ahead of" if ahead > 0 else "behind"
+        message = f"that of the server is {abs(ahead):.0f} s {where} this one"
+        yield Finding("warning", "clock", message, "times in lists are the server's")
+
+
+def _worker_findings(status: "ServerStatus", pools: "list[PoolItem]") -> Iterator[Finding]:
+    """What waits, and whether anybody could take it."""
+    waiting = [pool for pool in pools if pool.depth or pool.problem]
+    for pool in waiting:
+        if pool.problem is not None or pool.age > LONG_WAIT:
+            name = pool.pool or "default"
+            why = pool.problem or "all slots are in use"
+            message = f"{pool.depth} runs of the pool {name} wait for up to {pool.age:.0f} s: {why}"
+            level: Literal["warning", "error"] = "error" if pool.age > LONG_WAIT else "warning"
+            yield Finding(level, "workers", message, f"`noetl worker start --pool {name}`")
+    if status.stuck:
+        hint = "`noetl executions list --status running`, and `show` says what each waits for"
+        yield Finding("warning", "executions", f"{status.stuck} are stuck", hint)
+    if not waiting and not status.stuck:
+        busy = f"{status.claimed} of {status.slots} slots are in use"
+        yield Finding("ok", "workers", f"{status.workers} are connected, {busy}; nothing waits")

@@ -1,0 +1,235 @@
+"""The executions of a server: started, looked at, steered."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+import msgspec
+
+from noetl.client.server_requests import (
+    ANSWER_SECONDS,
+    ServerRequests,
+    ServerUnreachable,
+    sse_data,
+)
+from noetl.kernel.explain.explanation_parts import Explanation
+from noetl.ports.http_api import (
+    BulkAnswer,
+    EventPage,
+    ExecutionDetail,
+    ExecutionItems,
+    LogPage,
+    OperationAnswer,
+    StartedBatch,
+    StartedExecution,
+    StartExecution,
+    StartExecutions,
+)
+
+LONGEST_WAIT = 60.0
+"""Seconds of one request that waits for the end of an execution; it is repeated as often as necessary."""
+_RECONNECT_SECONDS = 1.0
+_ENDED = ("completed", "failed", "cancelled")
+
+InlineDocument: TypeAlias = str | dict[str, Any]
+
+
+class ExecutionRequests(ServerRequests):
+    async def start(self, request: StartExecution) -> StartedExecution:
+        """Starts an execution. With an idempotency key it is safe to ask again."""
+        return await self._ask("POST", "/api/executions", StartedExecution, json=request)
+
+    async def start_many(self, requests: list[StartExecution]) -> StartedBatch:
+        """Up to 1,000 at once; a verdict for each, in their order."""
+        return await self._ask(
+            "POST", "/api/executions", StartedBatch, json=StartExecutions(executions=requests)
+        )
+
+    async def list(
+        self,
+        *,
+        prefix: str = "",
+        status: tuple[str, ...] = (),
+        path: str = "",
+        labels: Mapping[str, str] | None = None,
+        since: str = "",
+        until: str = "",
+        version: int | None = None,
+        error_kind: str = "",
+        q: str = "",
+        roots: bool = False,
+        cursor: str = "",
+        limit: int = 100,
+    ) -> ExecutionItems:
+        """Executions, the newest first; `prefix` begins their id, `since` and `until` are ISO 8601.
+
+        `version` is one of the whole `path`; `q` stands in id, path, labels or the message of the error.
+        """
+        query: dict[str, Any] = {
+            "id": prefix,
+            "status": status,
+            "path": path,
+            "since": since,
+            "until": until,
+            "version": version or "",
+            "error_kind": error_kind,
+            "q": q,
+            "cursor": cursor,
+        }
+        query["label"] = tuple(f"{name}={value}" for name, value in (labels or {}).items())
+        query |= {"roots": "true" if roots else "", "cursor": cursor, "limit": limit}
+        return await self._ask("GET", "/api/executions", ExecutionItems, query)
+
+    async def show(self, execution_id: str, *, wait: float = 0.0) -> ExecutionDetail:
+        """An execution as it is, or within `wait` seconds at its end."""
+        path, query = _execution_path(execution_id), {"wait": wait or ""}
+        return await self._ask("GET", path, ExecutionDetail, query, seconds=ANSWER_SECONDS + wait)
+
+    async def wait(self, execution_id: str, *, timeout: float | None = None) -> ExecutionDetail:
+        """An execution at its end, or as it is after so many seconds."""
+        deadline = asyncio.get_running_loop().time() + timeout if timeout is not None else None
+        while True:
+            left = LONGEST_WAIT
+            if deadline is not None:
+                left = min(left, deadline - asyncio.get_running_loop().time())
+            detail = await self.show(execution_id, wait=max(0.0, left))
+            if detail.status in _ENDED or left < LONGEST_WAIT:
+                return detail
+
+    async def events(self, execution_id: str, *, after: int = 0, limit: int = 1_000) -> EventPage:
+        query = {"after": after, "limit": limit}
+        return await self._ask("GET", f"{_execution_path(execution_id)}/events", EventPage, query)
+
+    async def stream(self, execution_id: str, *, after: int = 0) -> AsyncIterator[dict[str, Any]]:
+        """Envelopes as they come, each once, to the end of the execution.
+
+        Where the connection breaks it is made again, and goes on after the last event.
+        """
+        path = f"{_execution_path(execution_id)}/stream"
+        failures = 0
+        while True:
+            try:
+                async with self._request("GET", path, headers={"Last-Event-ID": str(after)}) as answer:
+                    if answer.status == 204:
+                        return
+                    async for data in sse_data(answer):
+                        envelope = msgspec.json.decode(data)
+                        after, failures = envelope["seq"], 0
+                        yield envelope
+            except ServerUnreachable:
+                failures += 1
+                if failures > 3:
+                    raise
+                await asyncio.sleep(_RECONNECT_SECONDS)
+
+    async def state(self, execution_id: str, *, at: int = 0) -> dict[str, Any]:
+        """The state after event `at`; after the last one for 0."""
+        return await self._ask("GET", f"{_execution_path(execution_id)}/state", dict[str, Any], {"at": at})
+
+    async def explanation(self, execution_id: str, *, at: int = 0) -> Explanation:
+        """Why it stands where it does; with `at`, as it was after that event."""
+        return await self._ask("GET", f"{_execution_path(execution_id)}/explanation", Explanation, {"at": at})
+
+    async def logs(self, execution_id: str, *, step: str = "", task: str = "") -> LogPage:
+        """What tasks wrote so far."""
+        path, query = f"{_execution_path(execution_id)}/logs", {"step": step, "task": task}
+        return await self._ask("GET", path, LogPage, query)
+
+    async def follow_logs(
+        self, execution_id: str, *, step: str = "", task: str = ""
+    ) -> AsyncIterator[dict[str, Any]]:
+        """What tasks write, as they do, to the end of the execution."""
+        path, query = f"{_execution_path(execution_id)}/logs", {"step": step, "task": task}
+        async with self._request("GET", path, query, headers={"Accept": "text/event-stream"}) as answer:
+            async for data in sse_data(answer):
+                yield msgspec.json.decode(data)
+
+    async def result(self, reference: Mapping[str, Any], *, start: int = 0, end: int | None = None) -> bytes:
+        """The bytes that a reference stands for, or those from `start` up to `end`."""
+        store, _, key = str(reference["key"]).rpartition(":")
+        execution_id, _, name = key.partition("/")
+        path = f"/api/results/{quote(execution_id, safe='')}/{quote(name.partition('#')[0], safe='')}"
+        headers = {}
+        if start or end is not None:
+            headers["Range"] = f"bytes={start}-{'' if end is None else end - 1}"
+        async with self._request("GET", path, {"store": store}, headers=headers) as answer:
+            return await answer.read()
+
+    async def cancel(self, execution_id: str, reason: str = "") -> OperationAnswer:
+        return await self._operate(execution_id, "cancel", {"reason": reason})
+
+    async def pause(self, execution_id: str) -> OperationAnswer:
+        return await self._operate(execution_id, "pause", {})
+
+    async def resume(self, execution_id: str) -> OperationAnswer:
+        return await self._operate(execution_id, "resume", {})
+
+    async def signal(self, execution_id: str, name: str, payload: Any = True) -> OperationAnswer:  # noqa: FBT002 - a value like others
+        return await self._operate(execution_id, "signal", {"name": name, "payload": payload})
+
+    async def complete(self, execution_id: str, step: str, result: Any = None) -> OperationAnswer:
+        """Ends what is stuck at a step, or failed there, as done with this result."""
+        return await self._operate(execution_id, "complete", {"step": step, "result": result})
+
+    async def skip(self, execution_id: str, step: str) -> OperationAnswer:
+        """Ends what is stuck at a step, or failed there, without a result."""
+        return await self._operate(execution_id, "skip", {"step": step})
+
+    async def retry(
+        self,
+        execution_id: str,
+        *,
+        playbook: InlineDocument | None = None,
+        version: int | None = None,
+        dialect: str | None = None,
+    ) -> OperationAnswer:
+        """Goes on with a failed execution; with a repaired document, or another version of its playbook."""
+        body = {"playbook": playbook, "version": version, "dialect": dialect}
+        return await self._operate(execution_id, "retry", body)
+
+    async def redrive(
+        self,
+        execution_id: str,
+        step: str = "",
+        *,
+        playbook: InlineDocument | None = None,
+        version: int | None = None,
+        dialect: str | None = None,
+    ) -> OperationAnswer:
+        """Runs the failed iterations of ended loops again, of those at `step` if one is named."""
+        body = {"step": step, "playbook": playbook, "version": version, "dialect": dialect}
+        return await self._operate(execution_id, "redrive", body)
+
+    async def fork(
+        self,
+        execution_id: str,
+        at: int,
+        *,
+        workload: Mapping[str, Any] | None = None,
+        ctx: Mapping[str, Any] | None = None,
+        playbook: InlineDocument | None = None,
+        version: int | None = None,
+        dialect: str | None = None,
+    ) -> OperationAnswer:
+        """A new execution with the history of another one up to event `at`."""
+        body: dict[str, Any] = {"at": at, "workload": workload, "ctx": ctx}
+        body |= {"playbook": playbook, "version": version, "dialect": dialect}
+        return await self._operate(execution_id, "fork", body)
+
+    async def bulk(
+        self, do: str, where: Mapping[str, Any], *, dry_run: bool = False, reason: str = ""
+    ) -> BulkAnswer:
+        """Cancels or retries all that match, up to 1,000."""
+        body = {"do": do, "where": where, "dry_run": dry_run, "reason": reason}
+        return await self._ask("POST", "/api/executions/bulk", BulkAnswer, json=body)
+
+    async def _operate(self, execution_id: str, verb: str, body: Mapping[str, Any]) -> OperationAnswer:
+        values = {name: value for name, value in body.items() if value is not None}
+        return await self._ask(
+            "POST", f"{_execution_path(execution_id)}/{verb}", OperationAnswer, json=values
+        )
+
+
+def _execution_path(execution_id: str) -> str:
+    return f"/api/executions/{quote(execution_id, safe='')}"

@@ -1,0 +1,119 @@
+"""What a server does because of rows in its store: timers that are due, messages to be delivered."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from noetl.engine.service import Service
+from noetl.kernel.derived_rows import timer_of_key
+from noetl.ports.store import OutboxMessage, StoreError
+
+BATCH = 1_000
+PATIENCE = 1.0
+"""Seconds after which a timer that changed nothing, or could not be read, is looked at again."""
+_DAY = 86_400.0
+"""At most so long is waited at once, so that a clock that is set meanwhile is noticed."""
+
+
+class TimerPump:
+    """Has executions hear of their timers: one handle of the loop for the earliest, no trace of others."""
+
+    def __init__(self, service: Service, now: Callable[[], int]) -> None:
+        self._service = service
+        self._now = now
+        self._due: int | None = None
+        self._handle: asyncio.TimerHandle | None = None
+        self._busy = False
+
+    async def start(self) -> None:
+        """Raises StoreError."""
+        for timer in await self._service.store.timers(limit=1):
+            self.arm(timer.due)
+
+    def arm(self, due: int) -> None:
+        """A timer is due then, in microseconds since 1970, unless it is taken away before."""
+        if self._due is not None and self._due <= due:
+            return
+        self._due = due
+        if not self._busy:
+            self._wait((due - self._now()) / 1e6)
+
+    def close(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        self._busy = True
+
+    def _wait(self, seconds: float) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        loop = asyncio.get_running_loop()
+        self._handle = loop.call_later(min(max(seconds, 0.0), _DAY), self._fire)
+
+    def _fire(self) -> None:
+        self._handle = None
+        if self._due is not None and self._due > self._now():
+            self._wait((self._due - self._now()) / 1e6)
+            return
+        self._busy, self._due = True, None
+        self._service.spawn(self._pump())
+
+    async def _pump(self) -> None:
+        delay = 0.0
+        try:
+            timers = await self._service.store.timers(until=self._now(), limit=BATCH)
+            changed = [await self._tell(timer.execution_id, timer.key) for timer in timers]
+            if timers and not any(changed):
+                delay = PATIENCE
+            # A timer is there until the append that it led to is written.
+            await self._service.commit_log.flush()
+            for timer in await self._service.store.timers(limit=1):
+                self.arm(timer.due)
+        except StoreError:
+            # The commit log says so to all who ask; here it is only tried again.
+            delay, self._due = PATIENCE, self._now()
+        self._busy = False
+        if self._due is not None:
+            self._wait(max((self._due - self._now()) / 1e6, delay))
+
+    async def _tell(self, execution_id: str, key: str) -> bool:
+        """Whether anything came of it. What cannot be read has no time."""
+        try:
+            live = await self._service.load(execution_id)
+        except StoreError:
+            return False
+        return live is not None and bool(live.submit(timer_of_key(key)))
+
+
+class OutboxPump:
+    """Delivers messages in their order, as soon as they are durable, and what the last server left."""
+
+    def __init__(self, service: Service, deliver: Callable[[OutboxMessage], Awaitable[None]]) -> None:
+        self._service = service
+        self._deliver = deliver
+        self._last = 0
+        self._busy = False
+        self._more = False
+
+    def ring(self) -> None:
+        """There may be messages."""
+        self._more = True
+        if not self._busy:
+            self._busy = True
+            self._service.spawn(self._pump())
+
+    async def _pump(self) -> None:
+        try:
+            while self._more:
+                self._more = False
+                # After the last one: what was delivered is there until the append that it led to is written.
+                while messages := await self._service.store.outbox(after=self._last):
+                    for message in messages:
+                        await self._deliver_one(message)
+        finally:
+            self._busy = False
+
+    async def _deliver_one(self, message: OutboxMessage) -> None:
+        self._last = message.id
+        try:
+            await self._deliver(message)
+        except StoreError:
+            return  # the next start of a server tries it again: whose history cannot be read goes nowhere

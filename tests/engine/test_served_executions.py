@@ -1,0 +1,457 @@
+"""Executions of a server are in memory when something happens to them, and outlive it."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from noetl.engine.effects import rows_as_effects
+from noetl.engine.history.read import read_history
+from noetl.engine.history.store_check import check_store
+from noetl.engine.service import AlreadyRunning
+from noetl.events.bodies import (
+    CtxPatched,
+    ExecutionPaused,
+    PlaybookProcessed,
+    RunSuspended,
+    StepDone,
+    TaskStarted,
+)
+from noetl.events.event import Event
+from noetl.kernel.errors import Refused
+from noetl.kernel.net.commands import Cancel, Pause, Signal
+from noetl.local import Local
+from noetl.ports.control import RunCommand
+from noetl.ports.store import Effects, StoreFull
+from noetl.stores.ownership import Owners
+from noetl.stores.sqlite.store import SqliteStore
+from noetl.system import SYSTEM
+from tests.engine.hand_worker import PATIENCE, HandServer, HandWorker, hand_server
+from tests.plane.raw_worker import lease_of
+
+CHAIN = """\
+- step: start
+  tool: {kind: noop}
+  next: {arcs: [{step: second}]}
+- step: second
+  tool: {kind: noop}
+"""
+WAIT = "- step: start\n  tool: {kind: wait, seconds: 60}\n"
+SIGNAL = "- step: start\n  tool: {kind: wait, signal: go}\n"
+PARENT = "- step: start\n  tool: {kind: playbook, path: child}\n"
+NOTHING = 1
+"""Bytes of states that may stay in memory: whatever waits goes."""
+
+
+def play(test: Callable[[], Coroutine[None, None, None]]) -> None:
+    asyncio.run(asyncio.wait_for(test(), PATIENCE * 2))
+
+
+async def suspend(worker: HandWorker, command: RunCommand, **suspension: Any) -> None:
+    """The run waits, and its worker lets go of it."""
+    lease = lease_of(command)
+    bodies = (
+        TaskStarted(run=lease.run, task="task_0", at=1),
+        RunSuspended(run=lease.run, **suspension),
+    )
+    assert await worker.report(lease, 0, *bodies, done=True) == "durable"
+
+
+async def check_rows(server: HandServer, execution_id: str) -> None:
+    """What is stored of it is what its history says."""
+    stored = await server.store.rows_of(execution_id)
+    folded = rows_as_effects((await read_history(server.store, execution_id)).state)
+    assert (stored.ready, stored.leases, stored.timers) == (folded.ready, folded.leases, folded.timers)
+
+
+def test_a_server_begins_without_reading_what_lives_and_all_of_it_goes_on(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            worker = HandWorker(server)
+            session = await worker.register(slots=2)
+            waiting, held = await server.start(SIGNAL), await server.start(CHAIN)
+            commands = {}
+            for _ in range(2):
+                command = await worker.command()
+                commands[command.execution] = command
+            await suspend(worker, commands[waiting], reason="signal", signal="go")
+            worker_of_ready = await server.start(CHAIN)
+            await worker.command()
+            ready = await server.start(CHAIN)
+            for execution_id in (waiting, held, worker_of_ready, ready):
+                await check_rows(server, execution_id)
+        async with hand_server(tmp_path) as server:
+            assert server.engine.live_executions == 0
+            worker = HandWorker(server)
+            # It never saw the third: that is given away anew, to it or to others.
+            assert await worker.register(session, [lease_of(commands[held])], slots=1) == session
+            assert await worker.end(commands[held]) == "durable"
+            assert server.engine.live_executions < 4
+            await server.engine.take_up(waiting)
+            await server.engine.submit(waiting, Signal("go"))
+            ended: set[str] = set()
+            while len(ended) < 4:
+                command = await worker.command()
+                assert await worker.end(command) == "durable"
+                if "PlaybookProcessed" in await server.names(command.execution):
+                    ended.add(command.execution)
+            assert ended == {waiting, held, worker_of_ready, ready}
+            assert [await server.store.ready(), await server.store.leases()] == [[], []]
+            assert server.engine.live_executions == 0
+
+    play(test)
+
+
+def test_a_session_that_does_not_come_back_after_a_restart_is_lost_after_one_ttl(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            worker = HandWorker(server)
+            await worker.register()
+            execution_id = await server.start(CHAIN)
+            await worker.command()
+        async with hand_server(tmp_path, ttl=0.3) as server:
+            assert "LeaseExpired" not in await server.names(execution_id)
+            event: Any = await server.wait_for(execution_id, "LeaseExpired")
+            assert event.body.reason == "expired"
+            other = HandWorker(server)
+            await other.register()
+            assert (await other.command()).execution == execution_id
+
+    play(test)
+
+
+def test_timers_of_what_is_not_in_memory_fire(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            worker = HandWorker(server)
+            await worker.register()
+            execution_id = await server.start(WAIT)
+            soon = SYSTEM.now() + 300_000
+            await suspend(worker, await worker.command(), reason="wait", until=soon)
+        async with hand_server(tmp_path) as server:
+            event: Any = await server.wait_for(execution_id, "RunResumed")
+            assert event.ts >= soon
+            assert event.body.reason == "timer"
+            assert await server.store.timers() == []
+
+    play(test)
+
+
+def test_a_deadline_ends_what_is_not_in_memory(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path, memory=NOTHING) as server:
+            execution_id = await server.start(CHAIN, timeout=0.2)
+            assert server.engine.live_executions == 0
+            event: Any = await server.wait_for(execution_id, "PlaybookProcessed")
+            assert event.body.error.kind == "timeout"
+
+    play(test)
+
+
+def test_states_that_wait_leave_memory_and_come_back(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path, memory=NOTHING) as server:
+            executions = [await server.start(CHAIN) for _ in range(5)]
+            assert server.engine.live_executions == 0
+            worker = HandWorker(server)
+            await worker.register()
+            for _ in range(10):
+                command = await worker.command()
+                await check_rows(server, command.execution)
+                assert await worker.end(command) == "durable"
+            for execution_id in executions:
+                assert (await server.names(execution_id))[-1] == "PlaybookProcessed"
+                await check_rows(server, execution_id)
+            assert server.engine.live_executions == 0
+
+    play(test)
+
+
+def test_what_is_paused_or_cancelled_is_not_given_away_after_it_left_memory(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path, memory=NOTHING) as server:
+            paused, cancelled = await server.start(CHAIN), await server.start(CHAIN)
+            for execution_id, command in ((paused, Pause()), (cancelled, Cancel())):
+                assert await server.engine.take_up(execution_id)
+                await server.engine.submit(execution_id, command)
+            assert await server.store.ready() == []
+            last = await server.start(CHAIN)
+            worker = HandWorker(server)
+            await worker.register(slots=3)
+            assert (await worker.command()).execution == last
+        async with hand_server(tmp_path, memory=NOTHING) as server:
+            worker = HandWorker(server)
+            await worker.register(slots=3)
+            assert "TokenClaimed" not in await server.names(paused)
+
+    play(test)
+
+
+async def start_family(server: HandServer, worker: HandWorker, **options: Any) -> tuple[str, RunCommand]:
+    """A parent that waits for its child, and the command of the child's run."""
+    await server.register_playbook("child", CHAIN, at=1)
+    parent = await server.start(PARENT, **options)
+    await suspend_for_child(server, worker, await worker.command())
+    command = await worker.command()
+    assert command.execution != parent
+    return parent, command
+
+
+async def suspend_for_child(server: HandServer, worker: HandWorker, command: RunCommand) -> None:
+    lease = lease_of(command)
+    started = TaskStarted(run=lease.run, task="task_0", input={"path": "child"}, at=1)
+    assert await worker.report(lease, 0, started) == "durable"
+    child = await server.child_of(command.execution, lease.run)
+    waits = RunSuspended(run=lease.run, reason="child", child=child)
+    assert await worker.report(lease, 1, waits, done=True) == "durable"
+
+
+def test_a_parent_that_is_not_in_memory_hears_of_the_end_of_its_child(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path, memory=NOTHING) as server:
+            worker = HandWorker(server)
+            await worker.register()
+            parent, command = await start_family(server, worker)
+            await worker.end(command)
+            await worker.end(await worker.command())
+            resumed: Any = await server.wait_for(parent, "RunResumed")
+            assert resumed.body.reason == "child"
+            assert (await worker.command()).execution == parent
+            assert await server.store.outbox() == []
+
+    play(test)
+
+
+def test_the_end_of_a_child_is_told_after_a_crash_once(tmp_path: Path) -> None:
+    """The server dies when the end is durable, before its parent has heard of it."""
+    children: list[str] = []
+
+    class Died(Exception): ...
+
+    def die(execution_id: str, events: Sequence[Event], _: object) -> None:
+        if execution_id in children and isinstance(events[-1].body, PlaybookProcessed):
+            raise Died
+
+    async def crash() -> str:
+        async with hand_server(tmp_path, memory=NOTHING, watch=die) as server:
+            worker = HandWorker(server)
+            await worker.register()
+            parent, command = await start_family(server, worker)
+            children.append(command.execution)
+            await worker.end(command)
+            lease = lease_of(await worker.command())
+            await worker.send(lease, 0, StepDone(run=lease.run), done=True)
+            with pytest.raises(Died):
+                await server.engine.wait_until_stopped()
+            assert "RunResumed" not in await server.names(parent)
+            return parent
+
+    async def test() -> None:
+        parent = await crash()
+        for _ in range(2):
+            async with hand_server(tmp_path) as server:
+                await server.wait_for(parent, "RunResumed")
+                assert (await server.names(parent)).count("RunResumed") == 1
+                assert await server.store.outbox() == []
+
+    play(test)
+
+
+def test_children_that_are_not_in_memory_are_cancelled_with_their_parent(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path, memory=NOTHING) as server:
+            worker = HandWorker(server)
+            await worker.register()
+            parent, command = await start_family(server, worker)
+            assert await server.engine.take_up(parent)
+            await server.engine.submit(parent, Cancel(by="me", reason="enough"))
+            requested: Any = await server.wait_for(command.execution, "CancelRequested")
+            assert (requested.body.by, requested.body.reason) == ("me", "its parent was stopped: enough")
+
+    play(test)
+
+
+def test_a_child_runs_the_version_that_was_current_when_its_parent_began(tmp_path: Path) -> None:
+    async def test() -> None:
+        later = "- step: later\n  tool: {kind: noop}\n"
+        async with hand_server(tmp_path) as server:
+            await server.register_playbook("child", CHAIN, at=1)
+            parent = await server.start(PARENT)
+        async with hand_server(tmp_path) as server:
+            await server.register_playbook("child", later, at=SYSTEM.now())
+            worker = HandWorker(server)
+            await worker.register()
+            command = await worker.command()
+            assert command.execution == parent
+            await suspend_for_child(server, worker, command)
+            await worker.command()
+            page = await server.store.executions()
+            child = next(record for record in page.executions if record.parent == parent)
+            assert (await read_history(server.store, child.execution_id)).playbook.steps.keys() == {
+                "start",
+                "second",
+            }
+            youngest = await server.start(PARENT)
+            await worker.register(slots=2)
+            while (command := await worker.command()).execution != youngest:
+                pass
+            await suspend_for_child(server, worker, command)
+            assert (await worker.command()).execution not in (parent, child.execution_id)
+            page = await server.store.executions()
+            child = next(record for record in page.executions if record.parent == youngest)
+            assert (await read_history(server.store, child.execution_id)).playbook.steps.keys() == {"later"}
+
+    play(test)
+
+
+def test_what_somebody_else_wrote_is_read_and_all_is_decided_again(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            worker = HandWorker(server)
+            await worker.register(slots=2)
+            touched, other = await server.start(CHAIN), await server.start(CHAIN)
+            commands = {command.execution: command for command in [await worker.command() for _ in range(2)]}
+            await server.append_elsewhere(touched, CtxPatched(patches=(), by="somebody"))
+            lease = lease_of(commands[touched])
+            assert await worker.report(lease, 0, StepDone(run=lease.run), done=True) == "again"
+            assert await worker.end(commands[other]) == "durable"
+            names = await server.names(touched)
+            assert names[names.index("CtxPatched") :][:2] == ["CtxPatched", "StepDone"]
+            assert names.count("StepDone") == 1
+            assert {(await worker.command()).execution for _ in range(2)} == {touched, other}
+            await check_rows(server, touched)
+
+    play(test)
+
+
+def test_a_claim_that_was_never_written_is_chosen_anew(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            execution_id = await server.start(CHAIN)
+            await server.append_elsewhere(execution_id, CtxPatched(patches=(), by="somebody"))
+            worker = HandWorker(server)
+            await worker.register()
+            for _ in range(2):
+                assert await worker.end(await worker.command()) == "durable"
+            names = await server.names(execution_id)
+            assert (names[-1], names.count("TokenClaimed")) == ("PlaybookProcessed", 2)
+
+    play(test)
+
+
+def test_a_command_is_refused_if_what_somebody_else_wrote_does_not_let_it_happen(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            execution_id = await server.start(CHAIN)
+            ended = PlaybookProcessed(status="failed")
+            await server.append_elsewhere(execution_id, ended)
+            with pytest.raises(Refused):
+                await server.engine.submit(execution_id, Signal("go"))
+            paused = await server.start(CHAIN)
+            await server.append_elsewhere(paused, ExecutionPaused(by="somebody"))
+            await server.engine.submit(paused, Signal("go"))
+            assert (await server.names(paused))[-2:] == ["ExecutionPaused", "SignalReceived"]
+
+    play(test)
+
+
+def test_a_commit_whose_answer_was_lost_is_found_written(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            worker = HandWorker(server)
+            await worker.register()
+            execution_id = await server.start(CHAIN)
+            command = await worker.command()
+            server.store.loses_answer = True
+            assert await worker.end(command) == "durable"
+            assert (await server.names(execution_id)).count("StepDone") == 1
+            server.store.loses_answer = True
+            keyed = await server.start(CHAIN, idempotency_key="key")
+            assert keyed == await server.start(CHAIN, idempotency_key="key")
+
+    play(test)
+
+
+async def fill_up(store: SqliteStore) -> None:
+    for number in range(1_000):
+        await store.put_blob(f"junk/{number}", bytes(8_000))
+
+
+def test_a_full_disk_lets_reports_wait_and_all_goes_on_when_there_is_room(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "noetl")
+
+    async def test() -> None:
+        async with hand_server(tmp_path, max_pages=90) as server:
+            worker = HandWorker(server)
+            await worker.register()
+            execution_id = await server.start(CHAIN)
+            command = await worker.command()
+            with pytest.raises(StoreFull):
+                await fill_up(server.store)
+            lease = lease_of(command)
+            await worker.send(lease, 0, StepDone(run=lease.run, result="x" * 60_000), done=True)
+            while server.engine.write_failure is None:
+                await asyncio.sleep(0)
+            assert isinstance(server.engine.write_failure, StoreFull)
+            assert "StepDone" not in await server.names(execution_id)
+            await server.store.delete_blobs(await server.store.blobs("junk/"))
+            assert await worker.verdict() == "durable"
+            assert server.engine.write_failure is None
+            assert (await worker.command()).execution == execution_id
+            await check_rows(server, execution_id)
+
+    play(test)
+    lines = [record.getMessage() for record in caplog.records if record.getMessage().startswith("store")]
+    assert lines == ["store failing", "store recovered"]
+
+
+def test_what_a_process_without_a_server_left_is_served_and_can_be_taken_back(tmp_path: Path) -> None:
+    async def with_local(execution_id: str) -> bool:
+        store = SqliteStore.at(tmp_path / "store.db")
+        try:
+            async with Local(store, owners=Owners(tmp_path / "owners.lock")) as local:
+                await local.resume(execution_id)
+                local.interrupt()
+                await local.wait_until_stopped()
+            return bool((await store.rows_of(execution_id)).served)
+        finally:
+            await store.close()
+
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            worker = HandWorker(server)
+            await worker.register()
+            execution_id = await server.start(SIGNAL)
+            await suspend(worker, await worker.command(), reason="signal", signal="go")
+            with pytest.raises(AlreadyRunning):
+                await with_local(execution_id)
+        assert not await with_local(execution_id)
+        async with hand_server(tmp_path) as server:
+            assert (await server.store.rows_of(execution_id)).served
+            await check_rows(server, execution_id)
+            assert await server.engine.take_up(execution_id)
+            await server.engine.submit(execution_id, Signal("go"))
+            worker = HandWorker(server)
+            await worker.register()
+            assert (await worker.command()).execution == execution_id
+
+    play(test)
+
+
+def test_rows_that_are_not_those_of_the_history_are_noticed_and_made_again(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            execution_id = await server.start(CHAIN)
+            version = len(await server.events(execution_id))
+            assert (await check_store(server.store)).problems == []
+            await server.store.put_rows(execution_id, version, Effects(timers={"r1": 1}, served=True))
+            [problem] = (await check_store(server.store)).problems
+            assert problem.execution_id == execution_id
+            assert (await check_store(server.store, rebuild=True)).problems == []
+            await check_rows(server, execution_id)
+
+    play(test)

@@ -1,0 +1,175 @@
+"""A server that is a worker itself takes others beside it, and `executor.kind` says who runs what."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from noetl.client.http_client import Client
+from noetl.client.server_requests import ServerError
+from noetl.ports.http_api import StartExecution
+from tests.plane.plane_processes import HELD, MeetingPoint, WorkerProcess
+from tests.server.server_process import ServerProcess, kill, server_process
+
+HEAD = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: placed, path: tests/placed}\n"
+PLACED = """\
+workflow:
+- step: start
+  tool: {kind: python, code: "def main():\\n    return 1"}
+  next: {arcs: [{step: pass}]}
+- step: pass
+  tool: {kind: noop}
+  next: {arcs: [{step: named}]}
+- step: named
+  spec: {pool: others}
+  tool: {kind: python, code: "def main():\\n    return 2"}
+"""
+
+
+class Setting(NamedTuple):
+    """A server that is a worker itself, and a worker of the pool `others`."""
+
+    server: ServerProcess
+    worker: WorkerProcess
+
+    @property
+    def client(self) -> Client:
+        return self.server.client
+
+
+def worker_of(server: ServerProcess, folder: Path, *options: str) -> WorkerProcess:
+    token = (server.home / "worker.token").read_text().strip()
+    return WorkerProcess(server.url, folder, *options, NOETL_TOKEN=token)
+
+
+@pytest.fixture(scope="module")
+def setting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Setting]:
+    folder = tmp_path_factory.mktemp("embedded")
+    with server_process(folder, "--allow-local") as server:
+        worker = worker_of(server, folder, "--pool", "others")
+        try:
+            worker.wait_for("registered with")
+            yield Setting(server, worker)
+        finally:
+            worker.stop()
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server that runs no tasks."""
+    with server_process(tmp_path_factory.mktemp("plain"), worker=False) as server:
+        yield server
+
+
+def start(client: Client, text: str, **request: Any) -> str:
+    return client.start(StartExecution(playbook=HEAD + text, **request)).execution_id
+
+
+def places(client: Client, executor: str = "") -> dict[str, str]:
+    """By step, the worker that had its run."""
+    execution_id = start(client, f"executor: {executor}\n{PLACED}" if executor else PLACED)
+    assert client.wait(execution_id).status == "completed"
+    steps, workers = {}, {}
+    for event in client.events(execution_id).events:
+        match event:
+            case {"name": "StepScheduled"}:
+                steps[event["step_run_id"]] = event["data"]["step"]
+            case {"name": "TokenClaimed"}:
+                own = event["data"]["session"].startswith("server-")
+                workers[steps[event["step_run_id"]]] = "server" if own else "elsewhere"
+    return workers
+
+
+def test_its_own_worker_is_one_of_several(setting: Setting) -> None:
+    assert places(setting.client) == {"start": "server", "pass": "server", "named": "elsewhere"}
+    workers = {worker.worker: worker.pools for worker in setting.client.workers().workers}
+    assert workers.pop("embedded") == ["$server", "default"]
+    assert list(workers.values()) == [["others"]]
+
+
+@pytest.mark.parametrize(
+    ("executor", "start", "handed_on", "named"),
+    [
+        ("{kind: distributed, spec: {pool: others}}", "elsewhere", "elsewhere", "elsewhere"),
+        ("{kind: hybrid, spec: {pool: others}}", "elsewhere", "server", "elsewhere"),
+        ("{kind: local, spec: {pool: others}}", "server", "server", "server"),
+    ],
+)
+def test_the_kind_of_the_executor_says_where_runs_go(
+    setting: Setting, executor: str, start: str, handed_on: str, named: str
+) -> None:
+    assert places(setting.client, executor) == {"start": start, "pass": handed_on, "named": named}
+
+
+ABSENT = """\
+keychain: [{name: api, kind: env, env: ANY}]
+workflow:
+- step: start
+  tool: {kind: noop}
+  next: {arcs: [{step: more}]}
+- step: more
+  spec: {pool: absent}
+  tool: {kind: noop, args: {a: "{{ keychain.api.value }}"}}
+"""
+
+
+def test_an_execution_says_why_its_runs_wait(setting: Setting) -> None:
+    client = setting.client
+    held = start(client, ABSENT)
+    reason = "no worker of the pool `absent` is there to say whether its credentials can be had"
+    assert client.show(held).waiting == [{"step": "start", "reason": reason}]
+    (problem,) = [pool.problem for pool in client.pools().pools if pool.pool == "absent"]
+    assert problem is not None
+    assert "no worker serves the pool `absent`, and executions wait" in problem
+    client.cancel(held)
+
+
+def test_no_other_worker_may_be_that_of_the_server(setting: Setting, tmp_path: Path) -> None:
+    worker = worker_of(setting.server, tmp_path, "--pool", "$server")
+    assert worker.process.wait(60) != 0
+    worker.stop()
+    assert any("is for the server's own worker" in line for line in worker.lines)
+
+
+def test_a_server_without_a_worker_hands_values_on_itself_and_runs_nothing_else(plain: ServerProcess) -> None:
+    client = plain.client
+    hybrid = "executor: {kind: hybrid}\nworkflow:\n- step: start\n  tool: {kind: noop, args: {n: 7}}\n"
+    ended = client.wait(start(client, hybrid))
+    assert (ended.status, ended.result) == ("completed", {"n": 7})
+    assert client.workers().workers == []
+    waiting = start(client, "executor: {kind: hybrid}\n" + PLACED)
+    (pool,) = client.pools().pools
+    assert (pool.pool, pool.problem) == ("default", "no worker serves the pool `default`")
+    assert client.show(waiting).waiting == [{"step": "start", "reason": pool.problem}]
+    client.cancel(waiting)
+    assert client.show(waiting).waiting == []
+
+
+def test_what_would_run_beside_the_store_is_refused_of_children_too(plain: ServerProcess) -> None:
+    client = plain.client
+    local = f"executor: {{kind: local}}\n{PLACED}"
+    with pytest.raises(ServerError, match="inside of the server"):
+        start(client, local)
+    client.register(HEAD.replace("tests/placed", "tests/local") + local)
+    parent = (
+        "executor: {kind: hybrid}\nworkflow:\n- step: start\n  tool: {kind: playbook, path: tests/local}\n"
+    )
+    with pytest.raises(ServerError, match="inside of the server"):
+        start(client, parent)
+
+
+def test_after_a_crash_it_goes_on_at_once_with_what_its_own_worker_had(tmp_path: Path) -> None:
+    env = {"NOETL_LEASE_TTL": "600"}
+    with MeetingPoint() as meeting:
+        with server_process(tmp_path, env=env) as server:
+            execution_id = start(server.client, HELD, workload={"port": meeting.port})
+            meeting.next_guest()
+            kill(server)
+        with server_process(tmp_path, env=env) as server:
+            meeting.next_guest().let_go()
+            assert server.client.wait(execution_id).status == "completed"
+            names = [event["name"] for event in server.client.events(execution_id).events]
+            assert names.count("LeaseExpired") == 1
+            server.client.drain_worker("embedded")
+            assert server.stop() == 0
