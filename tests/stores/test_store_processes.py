@@ -4,7 +4,10 @@ import asyncio
 from contextlib import ExitStack
 from pathlib import Path
 
+import apsw
+
 from noetl.ports.store import Committed
+from noetl.stores.sqlite.connection import SCHEMA_VERSION, open_writer, read_schema_version
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.store.store_fixtures import effects_in_row, new_append
 from tests.stores.store_process import child, next_line
@@ -70,3 +73,20 @@ def test_a_live_run_notices_the_command_of_another_process(tmp_path: Path) -> No
         await store.close()
 
     asyncio.run(run())
+
+
+def test_a_store_that_another_process_makes_meanwhile_is_not_taken_for_a_foreign_one(tmp_path: Path) -> None:
+    filename = str(tmp_path / "store.db")
+    connection = apsw.Connection(filename)
+    statements: list[str] = []
+
+    def make_before_the_second(_cursor: object, statement: str, _bindings: object) -> bool:
+        statements.append(statement)
+        if len(statements) == 2:
+            open_writer(filename).close()
+        return True
+
+    connection.exec_trace = make_before_the_second
+    assert read_schema_version(connection, filename) == 0
+    assert read_schema_version(connection, filename) == SCHEMA_VERSION
+    connection.close()

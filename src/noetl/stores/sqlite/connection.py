@@ -21,6 +21,10 @@ SCHEMA_VERSION = len(queries.migration_scripts())
 """The version that stores have when they are open."""
 OPEN_TIMEOUT_MS = 10_000
 """How long opening waits for others who create or migrate the same file."""
+_IDENTITY = """
+SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version), count(*)
+FROM sqlite_schema
+"""
 _LOG_MODES = ("wal", "memory")
 """The journal modes of a store: readers and a writer share a file with its log; memory has none."""
 _COPY = "copy it, with the files beside it, to where you may write, and look there"
@@ -222,10 +226,10 @@ def _prepare(connection: apsw.Connection, filename: str) -> None:
 
 def read_schema_version(connection: apsw.Connection, filename: str) -> int:
     """The version of an open file; 0 if it is no store yet. Raises StoreUnusable."""
-    application = connection.pragma("application_id")
-    version = connection.pragma("user_version")
+    # In one statement: between two, another process may make the store, and it would look like no store of ours.
+    application, version, tables = connection.execute(_IDENTITY).get
     if application != APPLICATION_ID:
-        if version or application or connection.execute("SELECT count(*) FROM sqlite_schema").get:
+        if version or application or tables:
             raise StoreUnusable(f"{filename} is a database of another program", "choose another file")
         return 0
     if version > SCHEMA_VERSION:
