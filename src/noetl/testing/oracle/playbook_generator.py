@@ -212,7 +212,7 @@ class _PlaybookMaker:
         key = f"t_{reducer}" if shared else f"l{number}" if self._chance(0.8) else ""
         failing = frozenset(index for index in range(len(items)) if self._chance(0.4))
         bases = BASES[reducer] if reducer and key and pool is pools[0] else ()
-        if pool == TEXTS:
+        if key and pool == TEXTS:
             bases = ("old",)
         if bases and self._chance(0.7):
             self.bases[key] = random.choice(bases)
