@@ -105,17 +105,17 @@ def _micros(event: dict[str, Any]) -> int:
 
 
 def test_an_index_in_parts_is_the_same_as_a_whole_one(client: Client, looping: str) -> None:
-    whole = client.index(looping)
-    parts = [client.index(looping, after=after) for after in (0, 5, whole.last - 1, whole.last, 7)]
+    complete = client.index(looping)
+    parts = [client.index(looping, after=after) for after in (0, 5, complete.last - 1, complete.last, 7)]
     for part in parts:
         for column in ("time", "name", "step", "run", "marking"):
             if part.after or column != "time":
-                assert getattr(part, column) == getattr(whole, column)[part.after :]
-        assert part.errors == [seq for seq in whole.errors if seq > part.after]
-        known = sum(name == whole.names.index("StepScheduled") for name in whole.name[: part.after])
-        assert part.runs == whole.runs[known:]
+                assert getattr(part, column) == getattr(complete, column)[part.after :]
+        assert part.errors == [seq for seq in complete.errors if seq > part.after]
+        known = sum(name == complete.names.index("StepScheduled") for name in complete.name[: part.after])
+        assert part.runs == complete.runs[known:]
         cuts = [part.after + sum(part.cuts[: number + 1]) for number in range(len(part.cuts))]
-        all_cuts = [sum(whole.cuts[: number + 1]) for number in range(len(whole.cuts))]
+        all_cuts = [sum(complete.cuts[: number + 1]) for number in range(len(complete.cuts))]
         assert cuts == [seq for seq in all_cuts if seq > part.after]
 
 
@@ -135,8 +135,8 @@ def test_large_answers_are_packed_for_those_who_take_that(server: ServerProcess,
     def read(accepted: str) -> tuple[str | None, bytes]:
         headers = {"Authorization": f"Bearer {server.token}", "Accept-Encoding": accepted}
         url = f"{server.url}/api/executions/{shop}/index"
-        asked = request.Request(url, headers=headers)  # noqa: S310 - likewise
-        with request.urlopen(asked) as answer:  # noqa: S310 - the server of the test
+        sent = request.Request(url, headers=headers)  # noqa: S310 - likewise
+        with request.urlopen(sent) as answer:  # noqa: S310 - the server of the test
             return answer.headers["Content-Encoding"], answer.read()
 
     plain = read("identity")

@@ -174,6 +174,6 @@ class HistoryCache:
         self._histories[history.record.execution_id] = history
         while len(self._histories) > KEPT_HISTORIES or (
             len(self._histories) > 1
-            and sum(len(kept.events) for kept in self._histories.values()) > KEPT_EVENTS
+            and sum(len(known.events) for known in self._histories.values()) > KEPT_EVENTS
         ):
             del self._histories[next(iter(self._histories))]

@@ -231,14 +231,10 @@ def _arc_verdict(run: RunExplanation, position: int) -> ArcVerdict:
         return "taken"
     if arc.condition.holds is not None:
         return "not_taken"
-    unasked = [
-        position_of_other
-        for position_of_other, other in enumerate(run.routing.arcs)
-        if other.condition.holds is None
-    ]
     # The guard that raised is the first without a verdict: those behind it were not asked.
     is_raised = run.routing.error is not None and run.routing.error.get("kind") == "expression"
-    return "failed" if is_raised and unasked[0] == position else "not_asked"
+    is_first = all(other.condition.holds is not None for other in run.routing.arcs[:position])
+    return "failed" if is_raised and is_first else "not_asked"
 
 
 def _arc_reason(arc: IncomingArc) -> str:
