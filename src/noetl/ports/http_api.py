@@ -223,9 +223,14 @@ class EventPage(_Answer, frozen=True, kw_only=True):
 
 
 class LogPage(_Answer, frozen=True, kw_only=True):
-    """What tasks of an execution and of its children wrote, in order of time."""
+    """What tasks of an execution and of its children wrote, in order of time.
+
+    `last` is what `after` takes for what comes later, `next_cursor` the same if there is more already.
+    """
 
     lines: list[dict[str, Any]]
+    next_cursor: str | None
+    last: str
 
 
 class CancelRequest(_Request, frozen=True, kw_only=True):

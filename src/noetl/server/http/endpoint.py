@@ -106,6 +106,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     async def respond(self, request: Request, resources: ServerResources) -> Response:
         """The answer to a request: errors are answers, too, and every write stands in the audit."""
         caller = Caller("", "viewer")
+        query: Struct | None = None
         try:
             if self.role is not None:
                 caller = caller_of(request.scope)
@@ -127,7 +128,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
                 raise
             response = problem_response(problem)
         resources.observer.measures.count_request(self.method, self.path, response.status_code)
-        if self.audited:
+        if self.audited and not getattr(query, "dry_run", False):
             await self._audit(request, resources, caller, response.status_code)
         return response
 
