@@ -19,6 +19,7 @@ from noetl.ports.http_api import (
     EventPage,
     ExecutionDetail,
     ExecutionItems,
+    FailureChain,
     LogPage,
     OperationAnswer,
     StartedBatch,
@@ -58,6 +59,7 @@ class ExecutionRequests(ServerRequests):
         version: int | None = None,
         error_kind: str = "",
         q: str = "",
+        parent: str = "",
         roots: bool = False,
         cursor: str = "",
         limit: int = 100,
@@ -75,6 +77,7 @@ class ExecutionRequests(ServerRequests):
             "version": version or "",
             "error_kind": error_kind,
             "q": q,
+            "parent": parent,
             "cursor": cursor,
         }
         query["label"] = tuple(f"{name}={value}" for name, value in (labels or {}).items())
@@ -130,6 +133,10 @@ class ExecutionRequests(ServerRequests):
     async def explanation(self, execution_id: str, *, at: int = 0) -> Explanation:
         """Why it stands where it does; with `at`, as it was after that event."""
         return await self._ask("GET", f"{_execution_path(execution_id)}/explanation", Explanation, {"at": at})
+
+    async def failures(self, execution_id: str) -> FailureChain:
+        """How it failed, then the children that failed it, down to the lowest."""
+        return await self._ask("GET", f"{_execution_path(execution_id)}/failures", FailureChain)
 
     async def logs(self, execution_id: str, *, step: str = "", task: str = "") -> LogPage:
         """What tasks wrote so far."""

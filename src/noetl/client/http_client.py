@@ -176,6 +176,7 @@ class Client:
     events = _sync(AsyncClient.events)
     state = _sync(AsyncClient.state)
     explanation = _sync(AsyncClient.explanation)
+    failures = _sync(AsyncClient.failures)
     logs = _sync(AsyncClient.logs)
     result = _sync(AsyncClient.result)
     cancel = _sync(AsyncClient.cancel)

@@ -203,16 +203,66 @@ class ExecutionDetail(ApiAnswer, frozen=True, kw_only=True):
     steps: dict[str, dict[str, Any]]
     warnings: list[DocumentProblem]
     forked_from: str | None
+    forked_at: int | None
+    """The event of `forked_from` up to which its history was copied."""
     marking: dict[str, dict[str, int]]
     workload: dict[str, Any]
     labels: dict[str, str]
     priority: int
     hash: str
+    file: str | None
+    """Where its playbook was read, if that was a file; a registered one has a name, `PATH@VERSION`."""
+    registered: str | None
     events: int
     started_at: str
     ended_at: str | None
     parent: str | None
     requested_by: str | None
+
+
+class FailureLocation(ApiAnswer, frozen=True, kw_only=True):
+    """The line that a failure is about: of the playbook, or of a script that a task ran."""
+
+    file: str
+    line: int
+    column: int
+    text: str
+    in_playbook: bool
+
+
+class FailureReport(ApiAnswer, frozen=True, kw_only=True):
+    """Everything known of how one execution failed. Of one that was cancelled `kind` is null.
+
+    `cause` is the kind of what failed, of a loop that of its iteration; it is empty if a retry alone may
+    help. `document` names the playbook as problems do, `file` where it was read.
+    """
+
+    execution_id: str
+    playbook: str
+    status: str
+    step: str | None
+    task: str | None
+    attempt: int | None
+    iteration: int | None
+    kind: str | None
+    message: str
+    cause: str
+    location: FailureLocation | None
+    input: Any
+    printed: list[str]
+    """The last lines of the attempt that failed."""
+    traceback: str
+    logged: bool
+    """Whether its tasks wrote anything at all."""
+    retriable: bool
+    document: str
+    file: str
+
+
+class FailureChain(ApiAnswer, frozen=True, kw_only=True):
+    """Of an execution, then of the child that failed it, down to the lowest; none if nothing failed."""
+
+    failures: list[FailureReport]
 
 
 class EventPage(ApiAnswer, frozen=True, kw_only=True):

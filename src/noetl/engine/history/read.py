@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from noetl.dsl.document.playbook import Playbook
-from noetl.engine.catalog.playbook_record import decode_record, load_record
+from noetl.engine.catalog.playbook_record import PlaybookSource, decode_record, decode_source, load_record
 from noetl.engine.history.lookup import (
     CHECK,
     HistoryUnreadable,
@@ -32,6 +32,13 @@ class History(Struct, frozen=True):
     plan: Plan
     events: list[Event]
     state: ExecutionState
+    document: bytes
+    """Its playbook as the store keeps it."""
+
+    @property
+    def source(self) -> PlaybookSource:
+        """What its playbook was read from. Raises PlaybookUnreadable."""
+        return decode_source(self.document)
 
     @property
     def playbook(self) -> Playbook:
@@ -50,10 +57,18 @@ class History(Struct, frozen=True):
 
 async def read_plan(store: Store, record: ExecutionRecord, allow_kinds: Iterable[str] = ()) -> Plan:
     """The playbook that the execution runs. Raises HistoryUnreadable, PlaybookUnreadable."""
+    return _plan_of(await _read_document(store, record), allow_kinds)
+
+
+async def _read_document(store: Store, record: ExecutionRecord) -> bytes:
     data = await store.playbook(record.playbook)
     if data is None:
         raise HistoryUnreadable(f"the playbook of {record.execution_id} is missing in the store", CHECK)
-    return _recorded_plan(data) or Plan(load_record(data, allow_kinds))
+    return data
+
+
+def _plan_of(document: bytes, allow_kinds: Iterable[str]) -> Plan:
+    return _recorded_plan(document) or Plan(load_record(document, allow_kinds))
 
 
 @lru_cache(maxsize=16)
@@ -70,14 +85,15 @@ def _recorded_plan(data: bytes) -> Plan | None:
 async def read_history(store: Store, name: str, allow_kinds: Iterable[str] = ()) -> History:
     """All of an execution, found as by `find_execution`. Raises ExecutionUnknown, HistoryUnreadable."""
     record = await find_execution(store, name)
-    plan = await read_plan(store, record, allow_kinds)
+    document = await _read_document(store, record)
+    plan = _plan_of(document, allow_kinds)
     state = new_state(plan, record.execution_id)
     events: list[Event] = []
     async for page in read_events(store, record.execution_id):
         events += page
         fold_events(state, page)
     request_event_of(events)
-    return History(record, plan, events, state)
+    return History(record, plan, events, state, document)
 
 
 async def read_state(store: Store, plan: Plan, execution_id: str) -> ExecutionState:
