@@ -19,6 +19,7 @@ from noetl.ports.http_api import (
     EventPage,
     ExecutionDetail,
     ExecutionItems,
+    FailureChain,
     LogPage,
     OperationAnswer,
     StartedBatch,
@@ -60,6 +61,7 @@ class ExecutionRequests(ViewRequests):
         version: int | None = None,
         error_kind: str = "",
         q: str = "",
+        parent: str = "",
         roots: bool = False,
         cursor: str = "",
         limit: int = 100,
@@ -77,6 +79,7 @@ class ExecutionRequests(ViewRequests):
             "version": version or "",
             "error_kind": error_kind,
             "q": q,
+            "parent": parent,
             "cursor": cursor,
         }
         query["label"] = tuple(f"{name}={value}" for name, value in (labels or {}).items())
@@ -134,6 +137,10 @@ class ExecutionRequests(ViewRequests):
                 if failures > 3:
                     raise
                 await asyncio.sleep(_RECONNECT_SECONDS)
+
+    async def failures(self, execution_id: str) -> FailureChain:
+        """How it failed, then the children that failed it, down to the lowest."""
+        return await self._ask("GET", f"{execution_path(execution_id)}/failures", FailureChain)
 
     async def logs(
         self, execution_id: str, *, step: str = "", task: str = "", after: str = "", limit: int = 10_000
