@@ -85,6 +85,7 @@ def test_the_index_gives_the_marking_of_every_event(
     for seq in range(1, len(events) + 1):
         assert marking_after(index, seq) == client.state(execution_id, at=seq)["marking"]
     assert (index.last, index.after, index.status) == (len(events), 0, "completed")
+    assert index.errors == [event["seq"] for event in events if event["status"] == "error"]
 
 
 def test_the_index_names_step_and_run_of_each_event(client: Client, shop: str) -> None:
