@@ -5,9 +5,11 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct
 
+from noetl.engine.history.lookup import decode_rows, request_event_of
 from noetl.engine.history.read import History, read_history
 from noetl.engine.history.time_travel import state_document
 from noetl.engine.summary import execution_of, marking_json
+from noetl.events.bodies import PlaybookExecutionRequested
 from noetl.kernel.derived_rows import ready_run
 from noetl.kernel.explain.explainer import explain
 from noetl.kernel.explain.explanation_parts import Explanation
@@ -123,8 +125,15 @@ async def _read_execution(call: ApiCall) -> Answer:
     """How it is; with `wait`, at its end."""
     resources, execution_id = call.resources, call.part("execution_id")
     if call.query.wait:
-        await wait_for_end(resources.store, resources.bell, execution_id, call.query.wait)
-    return Answer(_detail(await _history(call), resources.plane))
+        state = await wait_for_end(resources.store, resources.bell, execution_id, call.query.wait)
+        if state is not None:
+            # What `_history` would fold from all of its events, which may be many.
+            record = await call.execution()
+            first = decode_rows(execution_id, await resources.store.read(execution_id, limit=1))
+            return Answer(_detail(record, request_event_of(first), state, resources.plane))
+    history = await _history(call)
+    last = history.events[-1].ts
+    return Answer(_detail(history.record, history.request, history.state, resources.plane, last))
 
 
 async def _read_state(call: ApiCall) -> Answer:
@@ -173,9 +182,15 @@ def _item(record: ExecutionRecord) -> ExecutionItem:
     )
 
 
-def _detail(history: History, plane: WorkerPlane) -> ExecutionDetail:
-    record, state, request = history.record, history.state, history.request
-    summary = execution_of(state, last=history.events[-1].ts)
+def _detail(
+    record: ExecutionRecord,
+    request: PlaybookExecutionRequested,
+    state: ExecutionState,
+    plane: WorkerPlane,
+    last: int = 0,
+) -> ExecutionDetail:
+    """`last` is the time of the last event, where the execution is not over."""
+    summary = execution_of(state, last=last)
     fields: dict[str, Any] = {name: getattr(summary, name) for name in summary.__struct_fields__}
     return ExecutionDetail(
         **{
@@ -188,7 +203,7 @@ def _detail(history: History, plane: WorkerPlane) -> ExecutionDetail:
             "labels": record.labels,
             "priority": record.priority,
             "hash": record.playbook,
-            "events": len(history.events),
+            "events": state.version,
             "started_at": iso_time(record.started_at),
             "ended_at": iso_time(state.ended_at) if state.over else None,
             "parent": record.parent or None,
