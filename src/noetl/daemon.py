@@ -192,7 +192,7 @@ async def open_resources(
     if traces is not None:
         engine.subscribe(traces)
     async with engine:
-        ringing = asyncio.create_task(bell.ring_for_others(store))
+        ringing = asyncio.create_task(bell.ring_for_others(store, engine.is_running))
         try:
             yield ServerResources(
                 engine=engine,
