@@ -15,11 +15,12 @@ from starlette.routing import BaseRoute
 
 from noetl.embedded_worker import EmbeddedOptions, EmbeddedWorker
 from noetl.engine.catalog.catalog_playbooks import CatalogPlaybooks
+from noetl.engine.history.history_views import HistoryViews
 from noetl.engine.remote_control import RemoteControl
 from noetl.engine.task_log import TaskLog
 from noetl.home import key_location, result_store_of
 from noetl.model.timestamp import now_micros
-from noetl.ports.http_api import TokenRequest
+from noetl.ports.admin_api import TokenRequest
 from noetl.ports.store import Store
 from noetl.process_log import LogEvent, log_event
 from noetl.server.engine_observer import EngineObserver
@@ -224,6 +225,7 @@ async def open_resources(
                 store=store,
                 playbooks=playbooks,
                 results=results,
+                views=HistoryViews(store, results, playbooks.allow_kinds),
                 logs=logs,
                 credentials=credentials,
                 control=RemoteControl(store, owners, results, playbooks),
