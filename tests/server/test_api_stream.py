@@ -117,8 +117,9 @@ def test_the_list_of_executions_changes_as_they_do(server: ServerProcess, client
 def test_an_execution_gives_each_event_once_and_others_none(server: ServerProcess, client: Client) -> None:
     waiting = client.start(StartExecution(path="examples/waiting")).execution_id
     with reading(server, f"execution:{waiting}", after="0") as reader:
-        while "RunSuspended" not in [event["name"] for event in next(reader).data["events"]]:
-            pass
+        for received in reader:
+            if "RunSuspended" in [event["name"] for event in received.data["events"]]:
+                break
     known = client.events(waiting).events
     with reading(server, f"execution:{waiting}") as reader:
         client.start(StartExecution(path="examples/greet"))
