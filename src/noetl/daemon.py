@@ -97,7 +97,7 @@ async def run_server(
         log_event(
             LogEvent.SERVER_STARTING, release=installed_release(), pid=os.getpid(), home=str(home.folder)
         )
-        store = open_store(f"sqlite:///{home.store}", inline="nothing")
+        store = open_store(f"sqlite:///{home.store}", inline="quick commits")
         try:
             await _prepare_access(store, home, options.host)
             listener = listen(options.host, options.port)
