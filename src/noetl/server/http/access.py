@@ -5,17 +5,21 @@ from typing import Any, NamedTuple
 
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketDisconnect
 
 from noetl.model.timestamp import now_micros
 from noetl.ports.catalog import AccessStore
 from noetl.ports.http_api import ROLES, Role
 from noetl.server.http.problems import ApiProblem, problem_response
 from noetl.stores.api_tokens import is_valid_token, token_hash
+from noetl.system import SYSTEM
 
 METRICS_PATH = "/metrics"
 PUBLIC_PATHS = frozenset({"/api/openapi.json"})
+RECHECK_SECONDS = 1.0
 _CALLER = "noetl.caller"
+_UNAUTHENTICATED: dict[str, Any] = {"type": "websocket.close", "code": 1008, "reason": "unauthenticated"}
 
 
 class Caller(NamedTuple):
@@ -47,8 +51,17 @@ def require_role(scope: MutableMapping[str, Any], needed: Role) -> Caller:
     return caller
 
 
+class _AccessEnded(Exception):
+    """The token of what is being sent is not valid any more."""
+
+
 class Authentication:
-    """Lets nobody below `/api`, or to the metrics, without a valid token: that is said first."""
+    """Lets nobody below `/api`, or to the metrics, without a valid token: that is said first.
+
+    What stays open is looked at again: a stream before each piece of it, a worker's socket when
+    something is said there and a second has passed. When the token was revoked, or has expired, nothing more
+    is sent or taken.
+    """
 
     def __init__(self, app: ASGIApp, store: AccessStore) -> None:
         self._app = app
@@ -58,12 +71,57 @@ class Authentication:
         path = scope.get("path", "")
         is_guarded = path.startswith("/api/") or path == METRICS_PATH
         if scope["type"] in ("http", "websocket") and is_guarded and path not in PUBLIC_PATHS:
-            caller = await self._authenticate(HTTPConnection(scope).headers)
+            headers = HTTPConnection(scope).headers
+            caller = await self._authenticate(headers)
             if caller is None:
                 await self._turn_away(scope, receive, send)
                 return
             scope[_CALLER] = caller
+            if scope["type"] == "websocket":
+                await self._talk_while_valid(headers, scope, receive, send)
+            else:
+                await self._stream_while_valid(headers, scope, receive, send)
+            return
         await self._app(scope, receive, send)
+
+    async def _stream_while_valid(self, headers: Headers, scope: Scope, receive: Receive, send: Send) -> None:
+        pieces = 0
+
+        async def send_piece(message: Message) -> None:
+            nonlocal pieces
+            if message.get("more_body"):
+                pieces += 1
+                if pieces > 1 and await self._authenticate(headers) is None:
+                    raise _AccessEnded
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_piece)
+        except _AccessEnded:
+            await send({"type": "http.response.body", "body": b""})
+
+    async def _talk_while_valid(self, headers: Headers, scope: Scope, receive: Receive, send: Send) -> None:
+        checked = SYSTEM.monotonic()
+
+        async def require_access() -> None:
+            nonlocal checked
+            if SYSTEM.monotonic() - checked < RECHECK_SECONDS:
+                return
+            checked = SYSTEM.monotonic()
+            if await self._authenticate(headers) is None:
+                await send(_UNAUTHENTICATED)
+                raise WebSocketDisconnect(_UNAUTHENTICATED["code"])
+
+        async def receive_message() -> Message:
+            message = await receive()
+            await require_access()
+            return message
+
+        async def send_message(message: Message) -> None:
+            await require_access()
+            await send(message)
+
+        await self._app(scope, receive_message, send_message)
 
     async def _authenticate(self, headers: Headers) -> Caller | None:
         scheme, _, token = headers.get("authorization", "").partition(" ")
@@ -76,7 +134,7 @@ class Authentication:
 
     async def _turn_away(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008, "reason": "unauthenticated"})
+            await send(_UNAUTHENTICATED)
             return
         problem = ApiProblem(
             "unauthenticated",

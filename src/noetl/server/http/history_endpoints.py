@@ -14,7 +14,7 @@ from noetl.engine.history.lookup import decode_rows, request_event_of
 from noetl.events.event import Event, envelope
 from noetl.ports.http_api import EventPage, LogPage, PageSize, Sequence
 from noetl.ports.store import ExecutionRecord
-from noetl.server.http.endpoint import EVENT_STREAM, Answer, ApiCall, Endpoint
+from noetl.server.http.endpoint import EVENT_STREAM, JSON, Answer, ApiCall, Endpoint
 from noetl.server.http.event_bell import follow_execution
 from noetl.server.http.problems import ApiProblem
 from noetl.server.result_body import OCTETS, RangeWrong, result_response
@@ -93,7 +93,8 @@ async def _read_logs(call: ApiCall) -> Answer | Response:
             or (query.step in ("", written.line.step) and query.task in ("", written.line.task))
         ]
 
-    if EVENT_STREAM not in call.request.headers.get("accept", EVENT_STREAM):
+    accepted = call.request.headers.get("accept", "")
+    if JSON in accepted and EVENT_STREAM not in accepted:
         return Answer(LogPage(lines=wanted(await family.read())))
 
     async def write() -> AsyncIterator[bytes]:
