@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute
 
 from noetl.embedded_worker import EmbeddedOptions, EmbeddedWorker
 from noetl.engine.catalog.catalog_playbooks import CatalogPlaybooks
+from noetl.engine.history.history_views import HistoryViews
 from noetl.engine.remote_control import RemoteControl
 from noetl.engine.task_log import TaskLog
 from noetl.home import key_location, result_store_of
@@ -191,13 +192,14 @@ async def open_resources(
     if traces is not None:
         engine.subscribe(traces)
     async with engine:
-        ringing = asyncio.create_task(bell.ring_for_others(store))
+        ringing = asyncio.create_task(bell.ring_for_others(store, engine.is_running))
         try:
             yield ServerResources(
                 engine=engine,
                 store=store,
                 playbooks=playbooks,
                 results=results,
+                views=HistoryViews(store, results, playbooks.allow_kinds),
                 logs=logs,
                 credentials=credentials,
                 control=RemoteControl(store, owners, results, playbooks),

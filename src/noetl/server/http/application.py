@@ -23,12 +23,14 @@ from noetl.server.http.openapi import openapi_document
 from noetl.server.http.operation_endpoints import OPERATION_ENDPOINTS
 from noetl.server.http.problems import ApiProblem, problem_of, problem_response
 from noetl.server.http.resources import ServerResources
+from noetl.server.http.view_endpoints import VIEW_ENDPOINTS
 from noetl.server.http.worker_endpoints import WORKER_ENDPOINTS
 
 ENDPOINTS = (
     *CATALOG_ENDPOINTS,
     START_ENDPOINT,
     *EXECUTION_ENDPOINTS,
+    *VIEW_ENDPOINTS,
     *OPERATION_ENDPOINTS,
     *HISTORY_ENDPOINTS,
     *ADMIN_ENDPOINTS,

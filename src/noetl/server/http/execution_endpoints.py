@@ -1,20 +1,16 @@
-"""Executions: lists, and one as it is or was."""
+"""Executions: lists, and one as it is."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 from msgspec import UNSET, Meta, Struct
 
 from noetl.engine.history.execution_detail import execution_detail
 from noetl.engine.history.failed_attempts import FailedAttempts
 from noetl.engine.history.failure_chain import read_failures
-from noetl.engine.history.read import History, read_history
-from noetl.engine.history.time_travel import state_document
+from noetl.engine.history.lookup import decode_rows, request_event_of
+from noetl.engine.history.read import History, read_history, read_source
 from noetl.kernel.derived_rows import ready_run
-from noetl.kernel.explain.explainer import explain
-from noetl.kernel.explain.explanation_parts import Explanation
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.model.secret import printable_value
 from noetl.model.timestamp import iso_time, optional_time, parse_iso
 from noetl.ports.http_api import (
     MOST_AT_ONCE,
@@ -65,12 +61,6 @@ class ReadQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """`wait` for its end, but for no longer than so many seconds."""
 
     wait: Annotated[float, Meta(ge=0, le=MOST_WAIT)] = 0.0
-
-
-class StateQuery(Struct, frozen=True, forbid_unknown_fields=True):
-    """After event `at`; the last one for 0."""
-
-    at: Annotated[int, Meta(ge=0, le=2**53)] = 0
 
 
 async def _list_executions(call: ApiCall) -> Answer:
@@ -126,24 +116,18 @@ async def _read_execution(call: ApiCall) -> Answer:
     """How it is; with `wait`, at its end."""
     resources, execution_id = call.resources, call.part("execution_id")
     if call.query.wait:
-        await wait_for_end(resources.store, resources.bell, execution_id, call.query.wait)
+        state = await wait_for_end(resources.store, resources.bell, execution_id, call.query.wait)
+        if state is not None:
+            # What `_history` would fold from all of its events, which may be many.
+            record = await call.execution()
+            first = decode_rows(execution_id, await resources.store.read(execution_id, limit=1))
+            source = await read_source(resources.store, record)
+            return Answer(execution_detail(record, request_event_of(first), state, source, until=0))
     history = await _history(call)
     waiting = _waiting_runs(history.state, resources.plane)
-    return Answer(execution_detail(history, until=history.events[-1].ts, waiting=waiting))
-
-
-async def _read_state(call: ApiCall) -> Answer:
-    """The state as it was."""
-    history = await _history(call)
-    return Answer(state_document(history, _event_number(call, history)))
-
-
-async def _read_explanation(call: ApiCall) -> Answer:
-    """Why it stands, or stood, where it does."""
-    history = await _history(call)
-    events = history.events[: _event_number(call, history)]
-    explanation = explain(history.plan, history.record.execution_id, events)
-    return Answer(printable_value(msgspec.json.decode(msgspec.json.encode(explanation))))
+    record, request, state, source = history.record, history.request, history.state, history.source
+    until = history.events[-1].ts
+    return Answer(execution_detail(record, request, state, source, until=until, waiting=waiting))
 
 
 async def _read_failures(call: ApiCall) -> Answer:
@@ -156,15 +140,6 @@ async def _read_failures(call: ApiCall) -> Answer:
         resources.store, resources.logs, history.state, history.source, attempts, allow_kinds=kinds
     )
     return Answer(FailureChain(failures=chain))
-
-
-def _event_number(call: ApiCall, history: History) -> int:
-    """The event that was asked for; the last one without."""
-    seq: int = call.query.at or len(history.events)
-    if seq > len(history.events):
-        detail = f"there is no event {seq}, the last one is {len(history.events)}"
-        raise ApiProblem("invalid_request", detail, pointer="/at")
-    return seq
 
 
 async def _history(call: ApiCall) -> History:
@@ -250,28 +225,6 @@ EXECUTION_ENDPOINTS = (
         handler=_read_execution,
         answers=(ExecutionDetail,),
         query=ReadQuery,
-        codes=("not_found", "invalid_request"),
-    ),
-    Endpoint(
-        name="read_state",
-        method="GET",
-        path=f"{EXECUTION_PATH}/state",
-        role="viewer",
-        summary="The state of an execution as it was after an event.",
-        handler=_read_state,
-        answers=(dict[str, Any],),
-        query=StateQuery,
-        codes=("not_found", "invalid_request"),
-    ),
-    Endpoint(
-        name="read_explanation",
-        method="GET",
-        path=f"{EXECUTION_PATH}/explanation",
-        role="viewer",
-        summary="Why an execution stands where it does, or stood after an event.",
-        handler=_read_explanation,
-        answers=(Explanation,),
-        query=StateQuery,
         codes=("not_found", "invalid_request"),
     ),
     Endpoint(
