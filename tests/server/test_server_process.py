@@ -170,6 +170,8 @@ def test_all_that_was_answered_outlives_a_kill(tmp_path: Path) -> None:
 def test_a_home_has_one_server(server: ServerProcess, tmp_path: Path) -> None:
     second = run("server", "start", "--port", "0", "--home", str(server.home), "-o", "json", cwd=tmp_path)
     assert (second.code, second.json["error"]["code"]) == (2, "server-running")
+    detached = run("server", "start", "--detach", "--port", "0", "--home", str(server.home), cwd=tmp_path)
+    assert (detached.code, "uses" in detached.err, "already" in detached.err) == (2, True, True)
     status = run("server", "status", "--home", str(server.home), "-o", "json", cwd=tmp_path)
     assert (status.code, status.json["url"], status.json["pid"]) == (0, server.url, server.process.pid)
 

@@ -96,9 +96,9 @@ class SqliteStore:
     ) -> "SqliteStore":
         """The store in this file, made if there is none; its folder must exist.
 
-        A server, whose loop must not stand still, says `inline="quick commits"`. `patience` is how many seconds
-        another process may hold the file before StoreBusy, `search_seconds` how long a list may take there
-        before StoreSlow. `max_pages`, of 8 KiB, limits its size.
+        A server, whose loop must not stand still, says `inline="quick commits"`. `patience` is how many
+        seconds another process may hold the file before StoreBusy, `search_seconds` how long a list may take
+        there before StoreSlow. `max_pages`, of 8 KiB, limits its size.
         Raises StoreUnusable, StoreBusy.
         """
         return cls(
