@@ -4,6 +4,7 @@ One table of them makes the routes, the OpenAPI document, the page about it and 
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, TypeVar, get_origin, get_type_hints
 
 import msgspec
@@ -35,17 +36,29 @@ class NoQuery(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Answer(NamedTuple):
+    """`audited` says that the audit has it already: it was written with what was changed."""
+
     value: Any
     status: int = 200
     headers: Mapping[str, str] | None = None
+    audited: bool = False
 
 
 class ApiCall:
     """One request to an endpoint, checked: query and body are of the types that the endpoint names."""
 
     def __init__(
-        self, request: Request, resources: ServerResources, caller: Caller, query: Any, body: Any
+        self,
+        name: str,
+        request: Request,
+        resources: ServerResources,
+        *,
+        caller: Caller,
+        query: Any,
+        body: Any,
     ) -> None:
+        self.name = name
+        """That of the endpoint."""
         self.request = request
         self.resources = resources
         self.caller = caller
@@ -59,6 +72,10 @@ class ApiCall:
     async def execution(self) -> ExecutionRecord:
         """That of the path. Raises ExecutionUnknown."""
         return await require_execution(self.resources.store, self.part("execution_id"))
+
+    def audit_entry(self, status: int) -> AuditEntry:
+        """What the audit says of it when it is answered so."""
+        return _audit_entry(self.name, self.request, self.caller, status)
 
     def require(self, role: Role) -> None:
         """Raises ApiProblem `forbidden`."""
@@ -97,14 +114,17 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     async def respond(self, request: Request, resources: ServerResources) -> Response:
         """The answer to a request: errors are answers, too, and every write stands in the audit."""
         caller = Caller("", "viewer")
+        audited = not self.audited
         try:
             if self.role is not None:
                 caller = caller_of(request.scope)
                 require_role(request.scope, self.role)
             query = self._read_query(request)
             body = await self._read_body(request) if self.body is not None else None
-            answer = await self.handler(ApiCall(request, resources, caller, query, body))
+            call = ApiCall(self.name, request, resources, caller=caller, query=query, body=body)
+            answer = await self.handler(call)
             response = answer if isinstance(answer, Response) else _json_response(answer)
+            audited = audited or (isinstance(answer, Answer) and answer.audited)
         except ClientDisconnect:
             response = Response(status_code=499)  # nobody reads it
         except Exception as error:  # raised again unless it is the caller's, or the store's
@@ -114,24 +134,17 @@ class Endpoint(Struct, frozen=True, kw_only=True):
                 raise
             response = problem_response(problem)
         resources.observer.measures.count_request(self.method, self.path, response.status_code)
-        if self.audited:
-            await self._audit(request, resources, caller, response.status_code)
+        if not audited:
+            await resources.audit_log.write(_audit_entry(self.name, request, caller, response.status_code))
         return response
 
-    async def _audit(self, request: Request, resources: ServerResources, caller: Caller, status: int) -> None:
-        address = request.client.host if request.client else ""
-        target = request.url.path.removeprefix("/api/")
-        entry = AuditEntry(now_micros(), caller.name, caller.role, self.name, target, address, status)
-        await resources.audit_log.write(entry)
-
     def _read_query(self, request: Request) -> Struct:
-        fields = get_type_hints(self.query)
         values: dict[str, Any] = {}
-        for name, text in request.query_params.multi_items():
-            if name in values and get_origin(fields.get(name)) is not tuple:
+        for name, text in request.query_params.multi_items() if request.scope["query_string"] else ():
+            is_list = name in _list_parameters(self.query)
+            if name in values and not is_list:
                 detail = f"the parameter `{name}` is given twice"
                 raise ApiProblem("invalid_request", detail, pointer=f"/{name}")
-            is_list = get_origin(fields.get(name)) is tuple
             values[name] = [*values.get(name, ()), text] if is_list else text
         try:
             return msgspec.convert(values, self.query, strict=False)
@@ -149,6 +162,18 @@ class Endpoint(Struct, frozen=True, kw_only=True):
         if self.body is bytes:
             return data
         return decode_json_body(data or b"{}", self.body)
+
+
+@lru_cache
+def _list_parameters(query: type[Struct]) -> frozenset[str]:
+    """Those that may be given more than once."""
+    return frozenset(name for name, hint in get_type_hints(query).items() if get_origin(hint) is tuple)
+
+
+def _audit_entry(name: str, request: Request, caller: Caller, status: int) -> AuditEntry:
+    address = request.client.host if request.client else ""
+    target = request.scope["path"].removeprefix("/api/")
+    return AuditEntry(now_micros(), caller.name, caller.role, name, target, address, status)
 
 
 async def read_limited(request: Request, largest: int) -> bytes:

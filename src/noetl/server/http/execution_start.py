@@ -1,6 +1,7 @@
 """Starting executions. A request is recorded before it is judged: a refused one can be looked at, too."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Struct
@@ -13,6 +14,7 @@ from noetl.engine.catalog.preflight import CannotRun
 from noetl.model.errors import NoetlError
 from noetl.model.normalisation import normalise
 from noetl.model.outcome import ErrorInfo, ErrorKind
+from noetl.ports.catalog import AuditEntry
 from noetl.ports.http_api import (
     StartedBatch,
     StartedExecution,
@@ -36,9 +38,10 @@ async def _start_executions(call: ApiCall) -> Answer:
         verdicts = [await _verdict(call.resources, call.caller, request) for request in batch.executions]
         return Answer(StartedBatch(executions=verdicts), 201)
     request = decode_json_body(call.body, StartExecution)
-    started, new = await start_execution(call.resources, call.caller, request)
+    audit = (call.audit_entry(201),)
+    started, new = await start_execution(call.resources, call.caller, request, audit)
     headers = {"Location": f"/api/executions/{started.execution_id}"}
-    return Answer(started, 201 if new else 200, headers)
+    return Answer(started, 201 if new else 200, headers, audited=new)
 
 
 async def _verdict(resources: ServerResources, caller: Caller, request: StartExecution) -> StartedExecution:
@@ -52,9 +55,11 @@ async def _verdict(resources: ServerResources, caller: Caller, request: StartExe
 
 
 async def start_execution(
-    resources: ServerResources, caller: Caller, request: StartExecution
+    resources: ServerResources, caller: Caller, request: StartExecution, audit: Iterable[AuditEntry] = ()
 ) -> tuple[StartedExecution, bool]:
-    """An execution, durable, and whether it is new. Raises ApiProblem, StoreError, KeyConflict.
+    """An execution, durable, with `audit` if it is new, and whether it is.
+
+    Raises ApiProblem, StoreError, KeyConflict.
 
     What is wrong with the request as such is not recorded; a playbook that cannot run is.
     """
@@ -72,7 +77,11 @@ async def start_execution(
         _require_pool(resources, document)
         await resources.playbooks.fetch_children(document)
         begun = await engine.begin(
-            document.source, idempotency_key=request.idempotency_key, timeout=request.timeout, **values
+            document.source,
+            idempotency_key=request.idempotency_key,
+            timeout=request.timeout,
+            audit=audit,
+            **values,
         )
     except (ApiProblem, PlaybookInvalid, CannotRun) as error:
         problem = problem_of(error)
