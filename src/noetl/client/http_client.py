@@ -167,6 +167,7 @@ class Client:
     versions = _sync(AsyncClient.versions)
     delete_playbook = _sync(AsyncClient.delete_playbook)
     start = _sync(AsyncClient.start)
+    run = _sync(AsyncClient.run)
     start_many = _sync(AsyncClient.start_many)
     list = _sync(AsyncClient.list)
     show = _sync(AsyncClient.show)

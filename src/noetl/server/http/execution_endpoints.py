@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct
 
-from noetl.engine.history.lookup import decode_rows, request_event_of
+from noetl.engine.history.lookup import decode_rows, request_event_of, require_execution
 from noetl.engine.history.read import History, read_history
 from noetl.engine.history.time_travel import state_document
 from noetl.engine.summary import execution_of, marking_json
@@ -32,6 +32,7 @@ from noetl.server.http.catalog_endpoints import find_entry
 from noetl.server.http.endpoint import Answer, ApiCall, Endpoint
 from noetl.server.http.event_bell import wait_for_end
 from noetl.server.http.problems import ApiProblem, document_problems
+from noetl.server.http.resources import ServerResources
 from noetl.server.plane.worker_plane import WorkerPlane
 
 MOST_WAIT = 300
@@ -60,7 +61,7 @@ class ListQuery(Struct, frozen=True, forbid_unknown_fields=True):
     limit: PageSize = 100
 
 
-class ReadQuery(Struct, frozen=True, forbid_unknown_fields=True):
+class WaitQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """`wait` for its end, but for no longer than so many seconds."""
 
     wait: Annotated[float, Meta(ge=0, le=MOST_WAIT)] = 0.0
@@ -122,29 +123,33 @@ async def _hash_of_version(call: ApiCall, path: str, version: int | None) -> str
 
 
 async def _read_execution(call: ApiCall) -> Answer:
-    """How it is; with `wait`, at its end."""
-    resources, execution_id = call.resources, call.part("execution_id")
-    if call.query.wait:
-        state = await wait_for_end(resources.store, resources.bell, execution_id, call.query.wait)
+    return Answer(await read_detail(call.resources, call.part("execution_id"), call.query.wait))
+
+
+async def read_detail(resources: ServerResources, execution_id: str, wait: float) -> ExecutionDetail:
+    """How it is; at its end if that comes within `wait` seconds. Raises ExecutionUnknown."""
+    store = resources.store
+    if wait:
+        state = await wait_for_end(store, resources.bell, execution_id, wait)
         if state is not None:
             # What `_history` would fold from all of its events, which may be many.
-            record = await call.execution()
-            first = decode_rows(execution_id, await resources.store.read(execution_id, limit=1))
-            return Answer(_detail(record, request_event_of(first), state, resources.plane))
-    history = await _history(call)
+            record = await require_execution(store, execution_id)
+            first = decode_rows(execution_id, await store.read(execution_id, limit=1))
+            return _detail(record, request_event_of(first), state, resources.plane)
+    history = await _history(resources, execution_id)
     last = history.events[-1].ts
-    return Answer(_detail(history.record, history.request, history.state, resources.plane, last))
+    return _detail(history.record, history.request, history.state, resources.plane, last)
 
 
 async def _read_state(call: ApiCall) -> Answer:
     """The state as it was."""
-    history = await _history(call)
+    history = await _history(call.resources, call.part("execution_id"))
     return Answer(state_document(history, _event_number(call, history)))
 
 
 async def _read_explanation(call: ApiCall) -> Answer:
     """Why it stands, or stood, where it does."""
-    history = await _history(call)
+    history = await _history(call.resources, call.part("execution_id"))
     events = history.events[: _event_number(call, history)]
     explanation = explain(history.plan, history.record.execution_id, events)
     return Answer(printable_value(msgspec.json.decode(msgspec.json.encode(explanation))))
@@ -159,9 +164,8 @@ def _event_number(call: ApiCall, history: History) -> int:
     return seq
 
 
-async def _history(call: ApiCall) -> History:
-    record = await call.execution()
-    resources = call.resources
+async def _history(resources: ServerResources, execution_id: str) -> History:
+    record = await require_execution(resources.store, execution_id)
     return await read_history(resources.store, record.execution_id, resources.playbooks.allow_kinds)
 
 
@@ -271,7 +275,7 @@ EXECUTION_ENDPOINTS = (
         summary="An execution as it is; with `wait`, at its end.",
         handler=_read_execution,
         answers=(ExecutionDetail,),
-        query=ReadQuery,
+        query=WaitQuery,
         codes=("not_found", "invalid_request"),
     ),
     Endpoint(

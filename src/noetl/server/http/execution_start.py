@@ -4,8 +4,6 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec import Struct
-
 from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.engine.catalog.catalog_playbooks import entry_source
 from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source
@@ -16,6 +14,7 @@ from noetl.model.normalisation import normalise
 from noetl.model.outcome import ErrorInfo, ErrorKind
 from noetl.ports.catalog import AuditEntry
 from noetl.ports.http_api import (
+    ExecutionDetail,
     StartedBatch,
     StartedExecution,
     StartExecution,
@@ -24,6 +23,7 @@ from noetl.ports.http_api import (
 from noetl.server.http.access import Caller, may_act_as
 from noetl.server.http.catalog_endpoints import spoken_dialect
 from noetl.server.http.endpoint import LARGE_BODY, Answer, ApiCall, Endpoint, decode_json_body
+from noetl.server.http.execution_endpoints import WaitQuery, read_detail
 from noetl.server.http.problems import ApiProblem, problem_of
 from noetl.server.http.resources import ServerResources
 
@@ -34,6 +34,8 @@ async def _start_executions(call: ApiCall) -> Answer:
     """One execution, or a batch of them with a verdict for each."""
     require_room(call.resources)
     if b'"executions"' in call.body and "executions" in (decode_json_body(call.body, dict[str, Any])):
+        if call.query.wait:
+            raise ApiProblem("invalid_request", "one end can be waited for, not many", pointer="/wait")
         batch = decode_json_body(call.body, StartExecutions)
         verdicts = [await _verdict(call.resources, call.caller, request) for request in batch.executions]
         return Answer(StartedBatch(executions=verdicts), 201)
@@ -41,7 +43,10 @@ async def _start_executions(call: ApiCall) -> Answer:
     audit = (call.audit_entry(201),)
     started, new = await start_execution(call.resources, call.caller, request, audit)
     headers = {"Location": f"/api/executions/{started.execution_id}"}
-    return Answer(started, 201 if new else 200, headers, audited=new)
+    if not call.query.wait:
+        return Answer(started, 201 if new else 200, headers, audited=new)
+    detail = await read_detail(call.resources, started.execution_id, call.query.wait)
+    return Answer(detail, 201 if new else 200, headers, audited=new)
 
 
 async def _verdict(resources: ServerResources, caller: Caller, request: StartExecution) -> StartedExecution:
@@ -163,21 +168,17 @@ def _require_pool(resources: ServerResources, document: PlaybookDocument) -> Non
         raise ApiProblem("refused", LOCAL_REFUSED, status=422, hint=LOCAL_HINT)
 
 
-class _NoParameters(Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything stands in the body."""
-
-
 START_ENDPOINT = Endpoint(
     name="start_execution",
     method="POST",
     path="/api/executions",
     role="operator",
-    summary="Start an execution, or up to 1,000 with a verdict for each.",
+    summary="Start an execution, or up to 1,000 with a verdict for each; with `wait`, one is answered at its end.",
     handler=_start_executions,
-    answers=(StartedExecution, StartedBatch),
+    answers=(StartedExecution, StartedBatch, ExecutionDetail),
     status=201,
     also=(200,),
-    query=_NoParameters,
+    query=WaitQuery,
     body=bytes,
     largest=LARGE_BODY,
     codes=(
