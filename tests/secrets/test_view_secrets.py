@@ -91,7 +91,7 @@ def all_views(client: Client, execution_id: str, other: str) -> dict[str, Any]:
     for step in ("start", "after", "last", "never"):
         views[f"explain {step}"] = client.step_explanation(execution_id, step)
     for bar in client.runs(execution_id).runs:
-        views[f"run {bar.run}"] = client.run(execution_id, bar.run)
+        views[f"run {bar.run}"] = client.run_detail(execution_id, bar.run)
     return views
 
 

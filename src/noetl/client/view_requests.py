@@ -42,7 +42,7 @@ class ViewRequests(ServerRequests):
         query = {"at": at, "cursor": cursor, "limit": limit}
         return await self._ask("GET", f"{execution_path(execution_id)}/runs", RunPage, query)
 
-    async def run(
+    async def run_detail(
         self, execution_id: str, run: str, *, at: int = 0, cursor: str = "", limit: int = 100
     ) -> RunDetail:
         """One run with a page of its iterations, and their attempts."""

@@ -1527,13 +1527,13 @@ export interface Operations {
     body: undefined;
     answer: Record<string, unknown>;
   };
-  /** Start an execution, or up to 1,000 with a verdict for each. */
+  /** Start an execution, with `wait` until its end, or up to 1,000 with a verdict for each. */
   start_execution: {
     method: "POST";
     path: "/api/executions";
-    query: Record<string, never>;
+    query: { wait?: number; };
     body: StartExecution | StartExecutions;
-    answer: StartedExecution | StartedBatch;
+    answer: StartedExecution | StartedBatch | ExecutionDetail;
   };
   /** Executions, the newest first. */
   list_executions: {
