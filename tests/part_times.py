@@ -3,7 +3,7 @@
 A part of the clock is the time of its tests, shared by the workers: they work at once all the time.
 """
 
-from collections import Counter
+from collections import defaultdict
 
 import pytest
 
@@ -20,7 +20,7 @@ def pytest_configure(config: pytest.Config) -> None:
 class _PartTimes:
     def __init__(self, workers: int) -> None:
         self._workers = workers
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         folder = report.nodeid.removeprefix("tests/").partition("/")[0]

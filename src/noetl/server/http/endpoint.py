@@ -3,6 +3,8 @@
 One table of them makes the routes, the OpenAPI document, the page about it and the test of rights.
 """
 
+import asyncio
+import gzip
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar, get_origin, get_type_hints
 
@@ -26,7 +28,14 @@ T = TypeVar("T")
 SMALL_BODY = 1 << 20
 DOCUMENT_BODY = 16 << 20
 LARGE_BODY = 64 << 20
+SMALLEST_PACKED = 1 << 10
+"""Bytes of an answer below which nothing is gained by packing it."""
+_QUICKLY_PACKED = 1 << 16
+"""Bytes that take less time than to hand them to a thread."""
+_PACKING_LEVEL = 5
 JSON = "application/json"
+_READING = ("validate", "evaluate_expression", "draw_net", "complete_text")
+"""What changes nothing, though it takes a body."""
 EVENT_STREAM = "text/event-stream"
 
 
@@ -92,19 +101,23 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
     @property
     def audited(self) -> bool:
-        return self.method not in ("GET", "HEAD") and self.name != "validate"
+        return self.method not in ("GET", "HEAD") and self.name not in _READING
 
     async def respond(self, request: Request, resources: ServerResources) -> Response:
         """The answer to a request: errors are answers, too, and every write stands in the audit."""
-        caller = Caller("", "viewer")
+        call = ApiCall(request, resources, Caller("", "viewer"), None, None)
         try:
             if self.role is not None:
-                caller = caller_of(request.scope)
+                call.caller = caller_of(request.scope)
                 require_role(request.scope, self.role)
-            query = self._read_query(request)
-            body = await self._read_body(request) if self.body is not None else None
-            answer = await self.handler(ApiCall(request, resources, caller, query, body))
-            response = answer if isinstance(answer, Response) else _json_response(answer)
+            call.query = self._read_query(request)
+            call.body = await self._read_body(request) if self.body is not None else None
+            answer = await self.handler(call)
+            if isinstance(answer, Response):
+                response = answer
+            else:
+                response = _json_response(answer)
+                await _pack(response, request.headers.get("accept-encoding", ""))
         except ClientDisconnect:
             response = Response(status_code=499)  # nobody reads it
         except Exception as error:  # raised again unless it is the caller's, or the store's
@@ -114,15 +127,17 @@ class Endpoint(Struct, frozen=True, kw_only=True):
                 raise
             response = problem_response(problem)
         resources.observer.measures.count_request(self.method, self.path, response.status_code)
-        if self.audited:
-            await self._audit(request, resources, caller, response.status_code)
+        # Nobody without a name can fill the audit.
+        if self.audited and call.caller.name and not getattr(call.query, "dry_run", False):
+            await self._audit(call, response.status_code)
         return response
 
-    async def _audit(self, request: Request, resources: ServerResources, caller: Caller, status: int) -> None:
+    async def _audit(self, call: ApiCall, status: int) -> None:
+        request, caller = call.request, call.caller
         address = request.client.host if request.client else ""
         target = request.url.path.removeprefix("/api/")
         entry = AuditEntry(now_micros(), caller.name, caller.role, self.name, target, address, status)
-        await resources.audit_log.write(entry)
+        await call.resources.audit_log.write(entry)
 
     def _read_query(self, request: Request) -> Struct:
         fields = get_type_hints(self.query)
@@ -182,3 +197,26 @@ def decode_json_body(data: bytes, body: type[T]) -> T:
 
 def _json_response(answer: Answer) -> Response:
     return Response(msgspec.json.encode(answer.value), answer.status, answer.headers, JSON)
+
+
+async def _pack(response: Response, accepted: str) -> None:
+    """Compresses the body of an answer, if it is worth it and who asked takes gzip."""
+    body = response.body
+    if len(body) < SMALLEST_PACKED or not _takes_gzip(accepted):
+        return
+    if len(body) < _QUICKLY_PACKED:
+        packed = gzip.compress(body, _PACKING_LEVEL, mtime=0)
+    else:
+        packed = await asyncio.to_thread(gzip.compress, body, _PACKING_LEVEL, mtime=0)
+    response.body = packed
+    response.headers["Content-Encoding"] = "gzip"
+    response.headers["Content-Length"] = str(len(packed))
+    response.headers.append("Vary", "Accept-Encoding")
+
+
+def _takes_gzip(accepted: str) -> bool:
+    for choice in accepted.lower().split(","):
+        name, _, weight = choice.partition(";")
+        if name.strip() in ("gzip", "*"):
+            return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False
