@@ -53,7 +53,7 @@ from noetl.stores.results.result_reader import read_result
 P = ParamSpec("P")
 T = TypeVar("T")
 
-KEPT_INDEXERS = 16
+KEPT_INDEXES = 16
 EXPORTED_EVENTS = 10_000
 EXPORTED_LINES = 10_000
 
@@ -80,6 +80,7 @@ class HistoryViews:
         kinds = tuple(allow_kinds)
         self._histories = HistoryCache(store, kinds)
         self._indexers: dict[str, EventIndexer] = {}
+        self._indexes: dict[str, HistoryIndex] = {}
 
     async def index(self, execution_id: str, *, after: int = 0) -> HistoryIndex:
         """The events above `after` as columns. Whoever follows an execution asks with `last`."""
@@ -87,14 +88,23 @@ class HistoryViews:
         execution_id = history.record.execution_id
         if after > len(history.events):
             raise _no_event("after", after, history)
+        known = self._indexes.get(execution_id)
+        playbook = history.plan.playbook.hash
+        # Whoever opens an execution asks for all of it, and most have ended: it is as it was.
+        if known is not None and (known.after, known.last, known.hash) == (
+            after,
+            len(history.events),
+            playbook,
+        ):
+            return known
         # It is at one event of one history: nobody else may have it until it is at the next.
         indexer = self._indexers.pop(execution_id, None)
-        if indexer is None or indexer.last > after or indexer.hash != history.plan.playbook.hash:
+        if indexer is None or indexer.last > after or indexer.hash != playbook:
             indexer = EventIndexer(history)
         index = await _beside_loop(indexer.index, history, after)
-        self._indexers[execution_id] = indexer
-        while len(self._indexers) > KEPT_INDEXERS:
-            del self._indexers[next(iter(self._indexers))]
+        _keep(self._indexers, execution_id, indexer)
+        if after == 0:
+            _keep(self._indexes, execution_id, index)
         return index
 
     async def runs(self, execution_id: str, *, at: int = 0, cursor: str = "", limit: int = 1_000) -> RunPage:
@@ -245,6 +255,14 @@ async def _beside_loop(function: Callable[P, T], *args: P.args, **kwargs: P.kwar
     except WrongSequence as fault:
         message = f"the history does not fit together: {fault}"
         raise HistoryUnreadable(message, CHECK) from fault
+
+
+def _keep(kept_views: dict[str, T], execution_id: str, view: T) -> None:
+    """That which was made first goes, where there are too many."""
+    kept_views.pop(execution_id, None)
+    kept_views[execution_id] = view
+    while len(kept_views) > KEPT_INDEXES:
+        del kept_views[next(iter(kept_views))]
 
 
 def _no_event(parameter: str, seq: int, history: RecordedHistory) -> ViewRequestWrong:
