@@ -85,6 +85,7 @@ def all_views(client: Client, execution_id: str, other: str) -> dict[str, Any]:
         "redrive": client.preview_redrive(execution_id),
         "events": client.events(execution_id, before=last + 1),
         "logs": client.logs(execution_id),
+        "export": client.export(execution_id),
     }
     for seq in range(1, last + 1):
         views[f"state {seq}"] = client.state(execution_id, at=seq)

@@ -211,6 +211,7 @@ class Client:
     evaluate = _sync(AsyncClient.evaluate)
     diff = _sync(AsyncClient.diff)
     verify = _sync(AsyncClient.verify)
+    export = _sync(AsyncClient.export)
     preview_fork = _sync(AsyncClient.preview_fork)
     preview_retry = _sync(AsyncClient.preview_retry)
     preview_redrive = _sync(AsyncClient.preview_redrive)
