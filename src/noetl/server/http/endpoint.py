@@ -18,7 +18,7 @@ from noetl.model.normalisation import MAX_DEPTH
 from noetl.model.timestamp import now_micros
 from noetl.ports.catalog import AuditEntry
 from noetl.ports.http_api import ProblemCode, Role
-from noetl.ports.store import ExecutionRecord
+from noetl.ports.store import ExecutionRecord, StoreError
 from noetl.server.http.access import Caller, caller_of, require_role
 from noetl.server.http.problems import ApiProblem, problem_of, problem_response, wrong_type
 from noetl.server.http.resources import ServerResources
@@ -129,10 +129,18 @@ class Endpoint(Struct, frozen=True, kw_only=True):
             response = problem_response(problem)
         resources.observer.measures.count_request(self.method, self.path, response.status_code)
         if self.audited and not getattr(query, "dry_run", False):
-            await self._audit(request, resources, caller, response.status_code)
+            try:
+                await self._audit(request, resources, caller, response.status_code)
+            except StoreError as error:
+                # What was refused stays so. What was done is not confirmed: nobody could see who did it.
+                if response.status_code < 400:
+                    return problem_response(
+                        ApiProblem("store_unavailable", f"the audit cannot be written: {error}")
+                    )
         return response
 
     async def _audit(self, request: Request, resources: ServerResources, caller: Caller, status: int) -> None:
+        """Raises StoreError."""
         address = request.client.host if request.client else ""
         target = request.url.path.removeprefix("/api/")
         entry = AuditEntry(now_micros(), caller.name, caller.role, self.name, target, address, status)
