@@ -38,8 +38,8 @@ def test_reports_wait_for_room_and_reads_do_not(tmp_path: Path) -> None:
             while not problem_of(server):
                 pass
             assert "nothing can be written" in problem_of(server)
-            shown = client.show(held)
-            assert (shown.status, shown.events) == ("running", recorded), "what was not kept is not told"
+            detail = client.show(held)
+            assert (detail.status, detail.events) == ("running", recorded), "what was not kept is not told"
             assert client.list().executions[0].execution_id == held
             body = b'{"path": "examples/greet"}'
             url = f"{server.url}/api/executions"
