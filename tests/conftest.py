@@ -18,7 +18,7 @@ from tests.new_seeds import RUN_SEED
 
 pytest.register_assert_rewrite("noetl.testing")
 
-pytest_plugins = ["tests.postgres", "tests.file_order"]
+pytest_plugins = ["tests.postgres", "tests.file_order", "tests.part_times"]
 
 # A deadline for each example, or for making one, would measure the machine; the timeout of a test is
 # enough. Runs are repeatable but for what RUN_SEED adds; `--hypothesis-profile=explore` looks for new

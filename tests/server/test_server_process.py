@@ -69,7 +69,7 @@ def raw_stream(
     header = f"Last-Event-ID: {last_event_id}\r\n" if last_event_id else ""
     with socket.create_connection(("127.0.0.1", port)) as connection:
         sent_request = (
-            f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\n{header}\r\n"
+            f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {server.token}\r\n{header}\r\n"
         )
         connection.sendall(sent_request.encode())
         with connection.makefile("r", newline="\r\n") as lines:

@@ -77,13 +77,6 @@ class AuditPage(ApiAnswer, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-class CallerAnswer(ApiAnswer, frozen=True, kw_only=True):
-    """Who asks, as the server knows them."""
-
-    name: str
-    role: Role
-
-
 class HealthAnswer(ApiAnswer, frozen=True, kw_only=True):
     status: Literal["ok"] = "ok"
 

@@ -34,7 +34,7 @@ _QUICKLY_PACKED = 1 << 16
 """Bytes that take less time than to hand them to a thread."""
 _PACKING_LEVEL = 5
 JSON = "application/json"
-_READING = ("validate", "evaluate_expression")
+_READING = ("validate", "evaluate_expression", "draw_net", "complete_text")
 """What changes nothing, though it takes a body."""
 EVENT_STREAM = "text/event-stream"
 
@@ -105,15 +105,14 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
     async def respond(self, request: Request, resources: ServerResources) -> Response:
         """The answer to a request: errors are answers, too, and every write stands in the audit."""
-        caller = Caller("", "viewer")
-        query: Struct | None = None
+        call = ApiCall(request, resources, Caller("", "viewer"), None, None)
         try:
             if self.role is not None:
-                caller = caller_of(request.scope)
+                call.caller = caller_of(request.scope)
                 require_role(request.scope, self.role)
-            query = self._read_query(request)
-            body = await self._read_body(request) if self.body is not None else None
-            answer = await self.handler(ApiCall(request, resources, caller, query, body))
+            call.query = self._read_query(request)
+            call.body = await self._read_body(request) if self.body is not None else None
+            answer = await self.handler(call)
             if isinstance(answer, Response):
                 response = answer
             else:
@@ -128,9 +127,10 @@ class Endpoint(Struct, frozen=True, kw_only=True):
                 raise
             response = problem_response(problem)
         resources.observer.measures.count_request(self.method, self.path, response.status_code)
-        if self.audited and not getattr(query, "dry_run", False):
+        # Nobody without a name can fill the audit.
+        if self.audited and call.caller.name and not getattr(call.query, "dry_run", False):
             try:
-                await self._audit(request, resources, caller, response.status_code)
+                await self._audit(call, response.status_code)
             except StoreError as error:
                 # What was refused stays so. What was done is not confirmed: nobody could see who did it.
                 if response.status_code < 400:
@@ -139,12 +139,13 @@ class Endpoint(Struct, frozen=True, kw_only=True):
                     )
         return response
 
-    async def _audit(self, request: Request, resources: ServerResources, caller: Caller, status: int) -> None:
+    async def _audit(self, call: ApiCall, status: int) -> None:
         """Raises StoreError."""
+        request, caller = call.request, call.caller
         address = request.client.host if request.client else ""
         target = request.url.path.removeprefix("/api/")
         entry = AuditEntry(now_micros(), caller.name, caller.role, self.name, target, address, status)
-        await resources.audit_log.write(entry)
+        await call.resources.audit_log.write(entry)
 
     def _read_query(self, request: Request) -> Struct:
         fields = get_type_hints(self.query)

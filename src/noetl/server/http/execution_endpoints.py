@@ -8,7 +8,7 @@ from noetl.engine.history.execution_detail import execution_detail
 from noetl.engine.history.failed_attempts import FailedAttempts
 from noetl.engine.history.failure_chain import read_failures
 from noetl.engine.history.lookup import decode_rows, request_event_of
-from noetl.engine.history.read import History, read_history, read_document_source
+from noetl.engine.history.read import History, read_history, read_recorded_source
 from noetl.kernel.derived_rows import ready_run
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.model.timestamp import iso_time, optional_time, parse_iso
@@ -84,7 +84,9 @@ async def _list_executions(call: ApiCall) -> Answer:
         page = await call.resources.store.executions(stored)
     except ValueError as error:
         raise ApiProblem("invalid_request", str(error), pointer="/cursor") from None
-    items = ExecutionItems(executions=list(map(_item, page.executions)), next_cursor=page.next or None)
+    items = ExecutionItems(
+        executions=list(map(execution_item, page.executions)), next_cursor=page.next or None
+    )
     return Answer(items)
 
 
@@ -121,7 +123,7 @@ async def _read_execution(call: ApiCall) -> Answer:
             # What `_history` would fold from all of its events, which may be many.
             record = await call.execution()
             first = decode_rows(execution_id, await resources.store.read(execution_id, limit=1))
-            source = await read_document_source(resources.store, record)
+            source = await read_recorded_source(resources.store, record)
             return Answer(execution_detail(record, request_event_of(first), state, source, until=0))
     history = await _history(call)
     waiting = _waiting_runs(history.state, resources.plane)
@@ -148,7 +150,8 @@ async def _history(call: ApiCall) -> History:
     return await read_history(resources.store, record.execution_id, resources.playbooks.allow_kinds)
 
 
-def _item(record: ExecutionRecord) -> ExecutionItem:
+def execution_item(record: ExecutionRecord) -> ExecutionItem:
+    """An execution as lists have it."""
     last = record.ended_at or record.updated_at
     return ExecutionItem(
         execution_id=record.execution_id,
