@@ -19,7 +19,7 @@ from noetl.model.normalisation import MAX_DEPTH
 from noetl.model.timestamp import now_micros
 from noetl.ports.catalog import AuditEntry
 from noetl.ports.http_api import ProblemCode, Role
-from noetl.ports.store import ExecutionRecord
+from noetl.ports.store import ExecutionRecord, StoreError
 from noetl.server.http.access import Caller, caller_of, require_role
 from noetl.server.http.problems import ApiProblem, problem_of, problem_response, wrong_type
 from noetl.server.http.resources import ServerResources
@@ -142,7 +142,14 @@ class Endpoint(Struct, frozen=True, kw_only=True):
         resources.observer.measures.count_request(self.method, self.path, response.status_code)
         # Nobody without a name can fill the audit.
         if not audited and call.caller.name and not getattr(call.query, "dry_run", False):
-            await resources.audit_log.write(call.audit_entry(response.status_code))
+            try:
+                await resources.audit_log.write(call.audit_entry(response.status_code))
+            except StoreError as error:
+                # What was refused stays so. What was done is not confirmed: nobody could see who did it.
+                if response.status_code < 400:
+                    return problem_response(
+                        ApiProblem("store_unavailable", f"the audit cannot be written: {error}")
+                    )
         return response
 
     def _read_query(self, request: Request) -> Struct:
