@@ -85,13 +85,14 @@ def all_views(client: Client, execution_id: str, other: str) -> dict[str, Any]:
         "redrive": client.preview_redrive(execution_id),
         "events": client.events(execution_id, before=last + 1),
         "logs": client.logs(execution_id),
+        "export": client.export(execution_id),
     }
     for seq in range(1, last + 1):
         views[f"state {seq}"] = client.state(execution_id, at=seq)
     for step in ("start", "after", "last", "never"):
         views[f"explain {step}"] = client.step_explanation(execution_id, step)
     for bar in client.runs(execution_id).runs:
-        views[f"run {bar.run}"] = client.run(execution_id, bar.run)
+        views[f"run {bar.run}"] = client.run_detail(execution_id, bar.run)
     return views
 
 

@@ -188,7 +188,7 @@ def test_a_loop_is_one_bar_with_counts_and_a_heat_strip(client: Client, looping:
     assert sum(bar.loop.heat.succeeded) == 2
     assert sum(bar.loop.heat.failed) == 1
     assert (bar.attempts, bar.failed_attempts) == (3, 1)
-    detail = client.run(looping, bar.run)
+    detail = client.run_detail(looping, bar.run)
     assert [(part.index, part.status) for part in detail.iterations] == [
         (0, "completed"),
         (1, "failed"),
@@ -199,7 +199,7 @@ def test_a_loop_is_one_bar_with_counts_and_a_heat_strip(client: Client, looping:
     assert failed.error is not None
     assert "no" in failed.error["message"]
     assert failed.input["args"] == {"n": 2}
-    second = client.run(looping, bar.run, limit=1, cursor="1")
+    second = client.run_detail(looping, bar.run, limit=1, cursor="1")
     assert [part.index for part in second.iterations] == [1]
     assert [attempt.iteration for attempt in second.attempts] == [1]
     assert second.next_cursor == "2"
@@ -302,7 +302,7 @@ def ask_wrongly(client: Client, execution_id: str, what: str) -> None:
         case "after":
             client.index(execution_id, after=9_999)
         case "run":
-            client.run(execution_id, "r9999")
+            client.run_detail(execution_id, "r9999")
         case "step":
             client.step_explanation(execution_id, "nobody")
         case "cursor":

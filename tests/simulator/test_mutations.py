@@ -10,6 +10,8 @@ from noetl.testing.simulator.scenario import SEEDS_PER_PLAYBOOK, scenario_of
 from noetl.testing.simulator.simulation import Simulator
 from tests.simulator import test_scripted_worlds as scripted
 from tests.simulator.mutations import MUTATIONS, Mutation, planted
+from tests.simulator.test_seeds import REMEMBERED
+from tests.simulator.test_seeds import SEEDS as FIXED_SEEDS
 
 SEEDS = [playbook * SEEDS_PER_PLAYBOOK + playbook % SEEDS_PER_PLAYBOOK for playbook in range(200)]
 """Each with another playbook."""
@@ -103,3 +105,7 @@ def test_there_are_many_and_each_has_a_name_of_its_own() -> None:
     names = {mutation.name for mutation in MUTATIONS}
     assert len(names) == len(MUTATIONS) >= 70
     assert names.issuperset({*KNOWN_SEEDS, *KNOWN_SCRIPTS})
+
+
+def test_whatever_has_shown_one_is_tried_without_it_too() -> None:
+    assert {*range(FIXED_SEEDS), *REMEMBERED}.issuperset(KNOWN_SEEDS.values())
