@@ -11,6 +11,7 @@ VERBS = {
         "events": "Print the events of an execution.",
         "logs": "Print what the tasks of an execution wrote.",
         "watch": "Follow an execution to its end.",
+        "waits": "List what waits for a person.",
         "result": "Print the result of an execution or a step, whole.",
         "replay": "Show the state of an execution as it was.",
         "verify": "Decide an execution again and compare.",
