@@ -1564,6 +1564,22 @@ export interface Operations {
     body: undefined;
     answer: WaitList;
   };
+  /** What needs somebody, what runs, and the last 24 hours. */
+  read_overview: {
+    method: "GET";
+    path: "/api/overview";
+    query: Record<string, never>;
+    body: undefined;
+    answer: Overview;
+  };
+  /** By pool: the oldest runs that are ready, and why no worker has them. */
+  read_queue: {
+    method: "GET";
+    path: "/api/queue";
+    query: Record<string, never>;
+    body: undefined;
+    answer: QueueAnswer;
+  };
   /** Open a session of a browser, with a token or the code of a login link: sets a cookie. */
   open_session: {
     method: "POST";
