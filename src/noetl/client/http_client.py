@@ -10,7 +10,6 @@ from noetl.client.execution_requests import ExecutionRequests
 from noetl.own_loop import in_own_loop
 from noetl.ports.http_api import (
     AuditPage,
-    CallerAnswer,
     CreatedToken,
     CredentialDetail,
     CredentialItem,
@@ -29,6 +28,7 @@ from noetl.ports.http_api import (
     VersionList,
     WorkerList,
 )
+from noetl.ports.page_api import CallerAnswer
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -386,13 +386,6 @@ class AuditPage(_Answer, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-class CallerAnswer(_Answer, frozen=True, kw_only=True):
-    """Who asks, as the server knows them."""
-
-    name: str
-    role: Role
-
-
 class HealthAnswer(_Answer, frozen=True, kw_only=True):
     status: Literal["ok"] = "ok"
 

@@ -23,14 +23,16 @@ from noetl.server.http.openapi import openapi_document
 from noetl.server.http.operation_endpoints import OPERATION_ENDPOINTS
 from noetl.server.http.problems import ApiProblem, problem_of, problem_response
 from noetl.server.http.resources import ServerResources
+from noetl.server.http.session_endpoints import session_endpoints
 from noetl.server.http.worker_endpoints import WORKER_ENDPOINTS
 
-ENDPOINTS = (
+ENDPOINTS: tuple[Endpoint, ...] = (
     *CATALOG_ENDPOINTS,
     START_ENDPOINT,
     *EXECUTION_ENDPOINTS,
     *OPERATION_ENDPOINTS,
     *HISTORY_ENDPOINTS,
+    *session_endpoints(lambda: ENDPOINTS),
     *ADMIN_ENDPOINTS,
     *WORKER_ENDPOINTS,
     *MONITORING_ENDPOINTS,

@@ -1,0 +1,1338 @@
+// Made by scripts/docs from the types of the server. Do not edit.
+
+/** How admission was decided the last time it was asked. */
+export interface AdmissionCheck {
+  token: string;
+  seq: number;
+  verdict: "admitted" | "denied" | "failed" | "parked" | "waiting";
+  asked?: number;
+  rules?: Condition[];
+}
+
+export interface ArcExplanation {
+  step: string;
+  condition: Condition;
+  selected?: boolean;
+}
+
+/** Who did what to what, when and from where; `status` is how it was answered. */
+export interface AuditItem {
+  at: string;
+  by: string;
+  role: string;
+  action: string;
+  target: string;
+  address: string;
+  status: number;
+}
+
+/** The newest first. */
+export interface AuditPage {
+  audit: AuditItem[];
+  next_cursor: string | null;
+}
+
+/** A verdict for each; none is done in a dry run. `more` says that others match: ask again. */
+export interface BulkAnswer {
+  executions: StartedExecution[];
+  more: boolean;
+}
+
+export interface BulkRequest {
+  do: "cancel" | "retry";
+  where: ExecutionFilter;
+  dry_run?: boolean;
+  reason?: string;
+}
+
+/**
+ * Who asks, as the server knows them.
+ *
+ * `may` has the names of the operations that the role allows, as the OpenAPI document calls them. `zone` is
+ * the time zone of the server (IANA, `UTC` if it is not known). `session` says that they came by cookie.
+ */
+export interface CallerAnswer {
+  name: string;
+  role: "admin" | "author" | "operator" | "viewer" | "worker";
+  may: string[];
+  session: boolean;
+  release: string;
+  zone: string;
+}
+
+export interface CancelRequest {
+  reason?: string;
+}
+
+/** That it was cancelled, and what was said about it. */
+export interface Cancellation {
+  seq: number;
+  by?: string;
+  reason?: string;
+}
+
+/** The SSE events `waits`, `workers` and `queue`: that changed, and is to be read again. */
+export interface ChangeMessage {
+  topic: "execution" | "executions" | "queue" | "waits" | "workers";
+}
+
+/** What the step gives. */
+export interface CompleteRequest {
+  step: string;
+  result?: unknown;
+}
+
+/** What may stand there, the likeliest first. It replaces the columns from `start` up to `end`. */
+export interface CompletionAnswer {
+  line: number;
+  start: number;
+  end: number;
+  items: CompletionItem[];
+}
+
+/** `insert` takes the place of what is written; `detail` is short, `doc` a sentence or two. */
+export interface CompletionItem {
+  label: string;
+  kind: "function" | "key" | "kind" | "name" | "namespace" | "step" | "task" | "value";
+  insert: string;
+  detail: string;
+  doc: string;
+}
+
+/**
+ * A text that may be wrong at this moment, and a place in it: `line` and `column` from 1.
+ *
+ * `column` is that of the character behind the cursor, counted in characters (code points).
+ */
+export interface CompletionRequest {
+  text: string;
+  line: number;
+  column: number;
+}
+
+/** A condition and what it read. `holds` is None if it was not asked, or raised `error`. */
+export interface Condition {
+  text: string;
+  line: number;
+  holds?: boolean | null;
+  reads?: PathRead[];
+  error?: string;
+}
+
+/** The only time that the token itself is shown. */
+export interface CreatedToken {
+  name: string;
+  role: string;
+  created_at: string;
+  created_by: string;
+  expires_at: string | null;
+  revoked_at: string | null;
+  valid: boolean;
+  token: string;
+}
+
+export interface CredentialBody {
+  name: string;
+  kind?: string;
+  fields: Record<string, unknown>;
+}
+
+/** Secrets show as `***`. */
+export interface CredentialDetail {
+  name: string;
+  kind: string;
+  created_at: string;
+  updated_at: string;
+  fields: Record<string, unknown>;
+}
+
+export interface CredentialItem {
+  name: string;
+  kind: string;
+  created_at: string;
+  updated_at: string;
+}
+
+export interface CredentialList {
+  credentials: CredentialItem[];
+}
+
+/** By the newest versions of playbooks. `stored` is false if there is no credential of this name. */
+export interface CredentialUsage {
+  name: string;
+  stored: boolean;
+  uses: CredentialUse[];
+}
+
+export interface CredentialUsageList {
+  usage: CredentialUsage[];
+}
+
+/** A task of a registered playbook that names a credential. */
+export interface CredentialUse {
+  path: string;
+  version: number;
+  step: string;
+  task: string;
+}
+
+export interface DeletedPlaybook {
+  path: string;
+  versions: number[];
+}
+
+/** A token that ended without a run, why, and how its rules stood. */
+export interface DiscardedToken {
+  arrival: TokenArrival;
+  step: string;
+  line: number;
+  seq: number;
+  reason: string;
+  rules?: Condition[];
+}
+
+/** Something wrong with a playbook, as `noetl validate` says it. */
+export interface DocumentProblem {
+  file: string;
+  line: number;
+  column: number;
+  code: string;
+  severity: "error" | "warning";
+  message: string;
+  hint: string;
+}
+
+/** The picture of a document that is not registered; none if it has errors. */
+export interface DraftNet {
+  net: NetAnswer | null;
+  problems: DocumentProblem[];
+}
+
+/** How many worker processes were told. */
+export interface DrainAnswer {
+  draining: number;
+}
+
+/** Nothing more is to be said. */
+export interface EmptyRequest {
+
+}
+
+/** Envelopes, in order. `next_cursor` is what `after` takes for the next page. */
+export interface EventPage {
+  events: Record<string, unknown>[];
+  next_cursor: string | null;
+}
+
+/** An execution as it is. Large values are references. `marking` has tokens and runs by step. */
+export interface ExecutionDetail {
+  execution_id: string;
+  playbook: string;
+  version: string | null;
+  status: string;
+  result: unknown;
+  ctx: Record<string, unknown>;
+  error: Record<string, unknown> | null;
+  duration_ms: number;
+  discarded: Record<string, string>[];
+  waiting: Record<string, string>[];
+  steps: Record<string, Record<string, unknown>>;
+  warnings: DocumentProblem[];
+  forked_from: string | null;
+  marking: Record<string, Record<string, number>>;
+  workload: Record<string, unknown>;
+  labels: Record<string, string>;
+  priority: number;
+  hash: string;
+  events: number;
+  started_at: string;
+  ended_at: string | null;
+  parent: string | null;
+  requested_by: string | null;
+}
+
+/**
+ * Those for which everything given holds. `path` is the beginning of theirs.
+ *
+ * They began at `since` or later, and before `until`. `version` is a number of the catalog, and wants the
+ * whole `path`. `q` stands in id, path, labels or the message of the error.
+ */
+export interface ExecutionFilter {
+  status?: "cancelled" | "completed" | "failed" | "paused" | "running";
+  path?: string;
+  labels?: Record<string, string>;
+  since?: string;
+  until?: string;
+  version?: number | null;
+  error_kind?: string;
+  q?: string;
+}
+
+/** An execution as lists have it. */
+export interface ExecutionItem {
+  execution_id: string;
+  status: string;
+  path: string;
+  started_at: string;
+  ended_at: string | null;
+  duration_ms: number;
+  labels: Record<string, string>;
+  priority: number;
+  parent: string | null;
+  forked_from: string | null;
+  events: number;
+}
+
+/** The newest first. */
+export interface ExecutionItems {
+  executions: ExecutionItem[];
+  next_cursor: string | null;
+}
+
+/** The SSE event `execution`: new envelopes of one of the executions of the topics, in order. */
+export interface ExecutionMessage {
+  execution_id: string;
+  events: Record<string, unknown>[];
+}
+
+/** The SSE event `executions`: executions that are new or changed, as they are now. */
+export interface ExecutionsMessage {
+  executions: ExecutionItem[];
+}
+
+/** What `explain` tells: the runs in the order in which they began, and what is open now. */
+export interface Explanation {
+  execution_id: string;
+  status: string;
+  version: number;
+  error?: Record<string, unknown> | null;
+  runs?: RunExplanation[];
+  parked?: ParkedToken[];
+  joins?: WaitingJoin[];
+  discarded?: DiscardedToken[];
+  failure?: FirstFailure | null;
+  cancelled?: Cancellation | null;
+}
+
+/** Failed executions of a playbook with the same error, of the last 24 hours; `newest` is one of them. */
+export interface FailureGroup {
+  path: string;
+  step: string;
+  kind: string;
+  message: string;
+  count: number;
+  newest: string;
+  first_at: string;
+  last_at: string;
+}
+
+/** The first failure that nobody looked at. */
+export interface FirstFailure {
+  run: string;
+  step: string;
+  line: number;
+  column: number;
+  error: Record<string, unknown>;
+  task?: string;
+  iteration?: number | null;
+  attempt?: number;
+  input?: unknown;
+}
+
+/** A copy of the history up to event `at` goes on as a new execution, with these values laid over. */
+export interface ForkRequestBody {
+  playbook?: string | Record<string, unknown> | null;
+  version?: number | null;
+  dialect?: "canonical" | "draft" | null;
+  at: number;
+  workload?: Record<string, unknown>;
+  ctx?: Record<string, unknown>;
+}
+
+export interface HealthAnswer {
+  status?: "ok";
+}
+
+/** Executions that began in the hour from `at`, by what became of them; `running` has the paused ones. */
+export interface HourCount {
+  at: string;
+  running: number;
+  completed: number;
+  failed: number;
+  cancelled: number;
+}
+
+/** What tasks of an execution and of its children wrote, in order of time. */
+export interface LogPage {
+  lines: Record<string, unknown>[];
+}
+
+export interface LoopExplanation {
+  total: number;
+  max_in_flight: number;
+  succeeded?: number;
+  failed?: number;
+  open?: number;
+  shards?: ShardExplanation[];
+}
+
+/** A worker that went silent in the last 24 hours while it had runs, and has not come back. */
+export interface LostWorker {
+  worker: string;
+  lost_at: string;
+  runs: number;
+}
+
+/** A rule of a task's policy that decided; without `line` none did. `else` has the text `else`. */
+export interface MatchedRule {
+  do: string;
+  times: number;
+  text?: string;
+  line?: number | null;
+}
+
+/** The picture that `noetl graph` draws, as numbers. Boxes and routes are in the order of the document. */
+export interface NetAnswer {
+  hash: string;
+  title: string;
+  path: string;
+  entry: string;
+  width: number;
+  height: number;
+  boxes: NetBox[];
+  routes: NetRoute[];
+}
+
+/** What decides how a pipeline runs: its gate, its join, its loop. */
+export interface NetBadge {
+  kind: "admit" | "join" | "loop";
+  text: string;
+  detail: string;
+}
+
+/**
+ * A step as a card, and what is on it. `line` is where it stands in the document.
+ *
+ * `inclusive`: more than one arc, and every one whose guard holds is taken. `rule` is the height of the line
+ * above the pipeline, `dots` are the heights of its tasks; `stack` is what a second card behind it takes of
+ * its size, at the right and below.
+ */
+export interface NetBox {
+  step: string;
+  desc: string;
+  line: number;
+  roles: ("end" | "final" | "start")[];
+  badges: NetBadge[];
+  tasks: NetTask[];
+  inclusive: boolean;
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+  stack: number;
+  texts: NetText[];
+  icons: NetIcon[];
+  pills: NetPill[];
+  rule: number | null;
+  dots: number[];
+}
+
+/** A small drawing on a card, about 11 pixels wide; `x` and `y` are its middle. */
+export interface NetIcon {
+  x: number;
+  y: number;
+  kind: "admit" | "break" | "join" | "jump" | "loop" | "retry";
+}
+
+/** Where the label of a route is, and its lines of text, shortened to fit. */
+export interface NetLabel {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+  lines: string[];
+}
+
+/** What the policy of a task may do besides going on. */
+export interface NetMark {
+  kind: "break" | "jump" | "retry";
+  text: string;
+}
+
+/** A rounded field with a word on a card, 16 pixels high; `y` is its middle. */
+export interface NetPill {
+  x: number;
+  y: number;
+  width: number;
+  text: string;
+}
+
+/**
+ * An arc. `number` counts the arcs of its step from 0, as events do.
+ *
+ * `guard` is the whole condition, `text` what is left of it beside the `mark`. `order` is empty for an only
+ * arc, else its number in an exclusive router, `+` in an inclusive one. `merges` is the point on it from
+ * which an earlier route runs the rest of the way.
+ */
+export interface NetRoute {
+  source: string;
+  target: string;
+  number: number;
+  guard: string;
+  text: string;
+  mark: "" | "done" | "failed";
+  order: string;
+  failure: boolean;
+  points: [number, number][];
+  merges: [number, number] | null;
+  label: NetLabel | null;
+}
+
+/** A task of a step's pipeline; `line` is where it stands in the document. */
+export interface NetTask {
+  label: string;
+  kind: string;
+  marks: NetMark[];
+  line: number;
+}
+
+/** A line of text on a card, from the card's corner; `y` is its baseline. */
+export interface NetText {
+  x: number;
+  y: number;
+  text: string;
+  style: "badge" | "desc" | "detail" | "kind" | "mark" | "name" | "note" | "task";
+}
+
+/** `recorded` is false if the process that runs the execution has not read the command yet. */
+export interface OperationAnswer {
+  execution_id: string;
+  status: string;
+  recorded: boolean;
+  steps?: string[];
+}
+
+/**
+ * What needs somebody, what runs, and the last 24 hours.
+ *
+ * `failures` are grouped by error, the most frequent first; `waits` are the oldest, `waiting` counts all of
+ * them. `executions` are the newest that run, `running` and `paused` count all. `stuck` have a run that no
+ * worker can take. `playbooks` is how many are registered.
+ */
+export interface Overview {
+  failures: FailureGroup[];
+  waits: WaitItem[];
+  waiting: number;
+  lost_workers: LostWorker[];
+  stuck: ExecutionItem[];
+  executions: ExecutionItem[];
+  running: number;
+  paused: number;
+  hours: HourCount[];
+  playbooks: number;
+}
+
+/** A token that is kept before its step, and its rules with the values as they are now. */
+export interface ParkedToken {
+  arrival: TokenArrival;
+  step: string;
+  line: number;
+  mode: "parked" | "waiting";
+  seq: number;
+  until?: number | null;
+  rules?: Condition[];
+}
+
+/** One path that an expression reads, and what stood there. `missing`: nothing did. */
+export interface PathRead {
+  path: string;
+  value?: unknown;
+  missing?: boolean;
+}
+
+/**
+ * What a start would do; nothing was recorded. `error` says why it would be refused, if so.
+ *
+ * `workload` is merged with the defaults of the document. `waiting` says what would wait, and for what.
+ */
+export interface PlanAnswer {
+  ok: boolean;
+  error: ProblemDocument | null;
+  path: string;
+  version: number | null;
+  hash: string;
+  entry: string;
+  workload: Record<string, unknown>;
+  ctx: Record<string, unknown>;
+  credentials: string[];
+  waiting: PlannedTask[];
+  problems: DocumentProblem[];
+}
+
+/** A task that cannot run as things are, and why. */
+export interface PlannedTask {
+  step: string;
+  task: string;
+  kind: string;
+  reason: string;
+  hint: string;
+}
+
+/** The newest version of each. */
+export interface PlaybookList {
+  playbooks: PlaybookVersion[];
+  next_cursor: string | null;
+}
+
+/** Of the newest executions of a playbook. `ended` counts them by how they ended; milliseconds. */
+export interface PlaybookStatistics {
+  path: string;
+  executions: ExecutionItem[];
+  ended: Record<string, number>;
+  median_ms: number;
+  p95_ms: number;
+  steps: StepStatistics[];
+}
+
+/** `source` is what was registered, `canonical` what executions run. */
+export interface PlaybookText {
+  path: string;
+  version: number;
+  hash: string;
+  label: string;
+  dialect: string;
+  created_at: string;
+  created_by: string;
+  source: string;
+  canonical: string;
+}
+
+/** One version of a registered playbook. `label` is the `metadata.version` that its document has. */
+export interface PlaybookVersion {
+  path: string;
+  version: number;
+  hash: string;
+  label: string;
+  dialect: string;
+  created_at: string;
+  created_by: string;
+}
+
+/** A pool that has workers, or runs that wait. `problem` says why one of those cannot be taken, if so. */
+export interface PoolItem {
+  pool: string;
+  depth: number;
+  age: number;
+  workers: number;
+  slots: number;
+  claimed: number;
+  kinds: string[];
+  problem: string | null;
+}
+
+export interface PoolList {
+  pools: PoolItem[];
+}
+
+/** Runs that are ready and not claimed: how many, and for how many seconds the oldest. */
+export interface PoolStatus {
+  pool: string;
+  depth: number;
+  age: number;
+}
+
+/**
+ * RFC 9457. `pointer` leads to what is wrong in the body.
+ *
+ * `execution_id` is of a request that was recorded; of a conflict, that of who has the idempotency key.
+ */
+export interface ProblemDocument {
+  type: string;
+  title: string;
+  status: number;
+  code: "conflict" | "forbidden" | "invalid_playbook" | "invalid_request" | "lost" | "method_not_allowed" | "not_found" | "overloaded" | "refused" | "store_unavailable" | "too_large" | "unauthenticated" | "unsupported_protocol";
+  detail?: string;
+  hint?: string;
+  pointer?: string;
+  execution_id?: string;
+  problems?: DocumentProblem[];
+}
+
+export interface QueueAnswer {
+  pools: QueuePool[];
+}
+
+/** A pool and its oldest runs that are ready. */
+export interface QueuePool {
+  pool: string;
+  depth: number;
+  age: number;
+  workers: number;
+  slots: number;
+  claimed: number;
+  kinds: string[];
+  problem: string | null;
+  runs: QueuedRun[];
+}
+
+/** A run that is ready; `age` is in seconds. `reason` says why no worker has it. */
+export interface QueuedRun {
+  execution_id: string;
+  path: string;
+  run: string;
+  step: string | null;
+  kinds: string[];
+  priority: number;
+  age: number;
+  reason: string;
+}
+
+/** A step from which something can still come. */
+export interface ReachingStep {
+  step: string;
+  tokens?: number;
+  runs?: number;
+  failed?: number;
+}
+
+/** Only the loop at this `step`, if one is named. */
+export interface RedriveRequestBody {
+  playbook?: string | Record<string, unknown> | null;
+  version?: number | null;
+  dialect?: "canonical" | "draft" | null;
+  step?: string;
+}
+
+/** `created` is false if the newest version has the same content already. */
+export interface RegisteredPlaybook {
+  path: string;
+  version: number;
+  hash: string;
+  label: string;
+  dialect: string;
+  created_at: string;
+  created_by: string;
+  created: boolean;
+  problems: DocumentProblem[];
+}
+
+/** An attempt that was repeated, and why. */
+export interface RetriedAttempt {
+  seq: number;
+  attempt: number;
+  iteration?: number;
+  line?: number | null;
+  error?: Record<string, unknown> | null;
+  result?: unknown;
+  next_at?: number | null;
+}
+
+/** With a repaired document if one is given: inline, or a version of the registered playbook. */
+export interface RetryRequestBody {
+  playbook?: string | Record<string, unknown> | null;
+  version?: number | null;
+  dialect?: "canonical" | "draft" | null;
+}
+
+/** Where the end of a run led. `handled` is false where nobody looked at its failure. */
+export interface RoutingExplanation {
+  seq: number;
+  event: string;
+  arcs?: ArcExplanation[];
+  handled?: boolean;
+  error?: Record<string, unknown> | null;
+}
+
+/** A run of a step from the tokens that brought it to the arcs that it fired. */
+export interface RunExplanation {
+  run: string;
+  step: string;
+  line: number;
+  seq: number;
+  began_at: number;
+  phase: string;
+  arrivals?: TokenArrival[];
+  gates?: AdmissionCheck[];
+  args?: Record<string, unknown>;
+  final?: boolean;
+  claims?: number;
+  lost?: number;
+  worked?: number;
+  tasks?: TaskExplanation[];
+  loop?: LoopExplanation | null;
+  waits?: RunWait[];
+  event?: string;
+  ended_seq?: number;
+  ended_at?: number;
+  result?: unknown;
+  error?: Record<string, unknown> | null;
+  routing?: RoutingExplanation | null;
+}
+
+/** What a run, or one of its iterations, waits for. `pause`: that the execution is resumed. */
+export interface RunWait {
+  reason: "child" | "pause" | "retry" | "signal" | "wait";
+  iteration?: number;
+  until?: number | null;
+  signal?: string;
+  child?: string;
+}
+
+/** `problem` says why it is not ready, null if it is. Of `workers` it has none if it runs tasks itself. */
+export interface ServerStatus {
+  release: string;
+  started_at: string;
+  uptime: number;
+  store: string;
+  ready: boolean;
+  problem: string | null;
+  executions: number;
+  workers: number;
+  slots: number;
+  claimed: number;
+  pools: PoolStatus[];
+  stuck: number;
+  last_commit_at: string | null;
+}
+
+/** A token, or the code of a login link, which is good for one time. */
+export interface SessionRequest {
+  token?: string | null;
+  code?: string | null;
+}
+
+/** Iterations `first` to `last`, of which `begun` have begun; `worker` has them, or had them last. */
+export interface ShardExplanation {
+  first: number;
+  last: number;
+  begun: number;
+  phase: string;
+  worker?: string;
+}
+
+export interface SignalRequest {
+  name: string;
+  payload?: unknown;
+}
+
+/** The step where something is stuck, or failed. */
+export interface SkipRequest {
+  step: string;
+}
+
+/**
+ * What to run: a registered playbook by `path`, or by its hash as `playbook_id`, or an inline `playbook`.
+ *
+ * An inline document is text (YAML or JSON) or the document itself; it needs the role `author`.
+ */
+export interface StartExecution {
+  path?: string | null;
+  playbook_id?: string | null;
+  playbook?: string | Record<string, unknown> | null;
+  version?: number | null;
+  workload?: Record<string, unknown>;
+  ctx?: Record<string, unknown>;
+  labels?: Record<string, string>;
+  idempotency_key?: string;
+  dialect?: "canonical" | "draft" | null;
+  timeout?: number | null;
+  priority?: number;
+}
+
+export interface StartExecutions {
+  executions: StartExecution[];
+}
+
+/** A verdict for each request, in their order. */
+export interface StartedBatch {
+  executions: StartedExecution[];
+}
+
+/** `error` says why a request was refused; it has no `execution_id` if it was not recorded. */
+export interface StartedExecution {
+  execution_id?: string;
+  status?: string;
+  error?: ProblemDocument | null;
+}
+
+/** The ended runs of a step in the executions that were looked at; milliseconds. */
+export interface StepStatistics {
+  step: string;
+  runs: number;
+  failed: number;
+  median_ms: number;
+  p95_ms: number;
+  most_ms: number;
+}
+
+/** A task in all its iterations. `retries` are the first hundred of `retried`. */
+export interface TaskExplanation {
+  task: string;
+  kind: string;
+  line: number;
+  attempts?: number;
+  failed?: number;
+  redelivered?: number;
+  open?: number;
+  retried?: number;
+  rules?: MatchedRule[];
+  retries?: RetriedAttempt[];
+}
+
+/** A token, and what brought it: an arc of a run, or the beginning (`step` is then None). */
+export interface TokenArrival {
+  token: string;
+  seq: number;
+  step?: string | null;
+  run?: string;
+  arc?: number | null;
+  line?: number | null;
+  args?: Record<string, unknown>;
+}
+
+export interface TokenItem {
+  name: string;
+  role: string;
+  created_at: string;
+  created_by: string;
+  expires_at: string | null;
+  revoked_at: string | null;
+  valid: boolean;
+}
+
+export interface TokenList {
+  tokens: TokenItem[];
+}
+
+/** `expires_in` is seconds from now; without it the token is valid until it is revoked. */
+export interface TokenRequest {
+  name: string;
+  role: "admin" | "author" | "operator" | "viewer" | "worker";
+  expires_in?: number | null;
+}
+
+/** A kind of task. `inputs` is the JSON Schema of what it takes; `workers` counts those that know it. */
+export interface ToolItem {
+  kind: string;
+  summary: string;
+  result: string;
+  example: string;
+  inputs: Record<string, unknown>;
+  workers: number;
+}
+
+export interface ToolList {
+  tools: ToolItem[];
+}
+
+export interface ValidationAnswer {
+  ok: boolean;
+  problems: DocumentProblem[];
+}
+
+/** The newest first. */
+export interface VersionList {
+  versions: PlaybookVersion[];
+}
+
+/**
+ * A task that waits for a person: an answer names it by `wait`.
+ *
+ * `assignee` has the names of tokens that may answer; empty: every operator. `answerable` says whether the
+ * caller may. `schema` is what an answer must fit, null for anything. `until` is when it gives up, if so.
+ */
+export interface WaitItem {
+  wait: string;
+  execution_id: string;
+  path: string;
+  step: string;
+  task: string;
+  iteration: number | null;
+  signal: string;
+  title: string;
+  description: string;
+  schema: Record<string, unknown> | null;
+  assignee: string[];
+  answerable: boolean;
+  since: string;
+  until: string | null;
+  labels: Record<string, string>;
+}
+
+/** The oldest first. */
+export interface WaitList {
+  waits: WaitItem[];
+  next_cursor: string | null;
+}
+
+/** A join that holds tokens. `needed` is None where it waits until nothing else can come. */
+export interface WaitingJoin {
+  step: string;
+  line: number;
+  mode: "all" | "any" | "count";
+  arrived: number;
+  needed?: number | null;
+  absorbing?: boolean;
+  arrivals?: TokenArrival[];
+  waits_for?: ReachingStep[];
+}
+
+/**
+ * A worker process. `heartbeat_age` is in seconds; `token` is the name of the one it came with.
+ *
+ * One that drains has no slots: it ends when its runs have.
+ */
+export interface WorkerItem {
+  session: string;
+  worker: string;
+  release: string;
+  token: string;
+  pools: string[];
+  kinds: string[];
+  slots: number;
+  heartbeat_age: number;
+  runs: WorkerRun[];
+}
+
+export interface WorkerList {
+  workers: WorkerItem[];
+}
+
+/** A run that a worker has claimed. */
+export interface WorkerRun {
+  execution_id: string;
+  run: string;
+  step: string | null;
+}
+
+/** What each endpoint takes and gives, by the name that `CallerAnswer.may` has. */
+export interface Operations {
+  /** Register a playbook: the next version, or the newest if nothing has changed. */
+  register_playbook: {
+    method: "POST";
+    path: "/api/catalog";
+    query: { dialect?: "canonical" | "draft" | null; file?: string; };
+    body: string | Record<string, unknown>;
+    answer: RegisteredPlaybook;
+  };
+  /** The newest version of each registered playbook, by path. */
+  list_playbooks: {
+    method: "GET";
+    path: "/api/catalog";
+    query: { prefix?: string; cursor?: string; limit?: number; };
+    body: undefined;
+    answer: PlaybookList;
+  };
+  /** All versions of a playbook, the newest first. */
+  list_versions: {
+    method: "GET";
+    path: "/api/catalog/{path}/versions";
+    query: Record<string, never>;
+    body: undefined;
+    answer: VersionList;
+  };
+  /** A registered playbook, `PATH@VERSION` or the newest. */
+  read_playbook: {
+    method: "GET";
+    path: "/api/catalog/{path}";
+    query: Record<string, never>;
+    body: undefined;
+    answer: PlaybookText;
+  };
+  /** Delete a version or all of them. Refused while executions run it. */
+  delete_playbook: {
+    method: "DELETE";
+    path: "/api/catalog/{path}";
+    query: Record<string, never>;
+    body: undefined;
+    answer: DeletedPlaybook;
+  };
+  /** All problems of a document. */
+  validate: {
+    method: "POST";
+    path: "/api/validate";
+    query: { dialect?: "canonical" | "draft" | null; file?: string; };
+    body: string | Record<string, unknown>;
+    answer: ValidationAnswer;
+  };
+  /** Start an execution, or up to 1,000 with a verdict for each. */
+  start_execution: {
+    method: "POST";
+    path: "/api/executions";
+    query: Record<string, never>;
+    body: StartExecution | StartExecutions;
+    answer: StartedExecution | StartedBatch;
+  };
+  /** Executions, the newest first. */
+  list_executions: {
+    method: "GET";
+    path: "/api/executions";
+    query: { id?: string; status?: ("cancelled" | "completed" | "failed" | "paused" | "running")[]; path?: string; label?: string[]; since?: string; until?: string; version?: number | null; error_kind?: string; q?: string; parent?: string; roots?: boolean; cursor?: string; limit?: number; };
+    body: undefined;
+    answer: ExecutionItems;
+  };
+  /** An execution as it is; with `wait`, at its end. */
+  read_execution: {
+    method: "GET";
+    path: "/api/executions/{execution_id}";
+    query: { wait?: number; };
+    body: undefined;
+    answer: ExecutionDetail;
+  };
+  /** The state of an execution as it was after an event. */
+  read_state: {
+    method: "GET";
+    path: "/api/executions/{execution_id}/state";
+    query: { at?: number; };
+    body: undefined;
+    answer: Record<string, unknown>;
+  };
+  /** Why an execution stands where it does, or stood after an event. */
+  read_explanation: {
+    method: "GET";
+    path: "/api/executions/{execution_id}/explanation";
+    query: { at?: number; };
+    body: undefined;
+    answer: Explanation;
+  };
+  /** Cancel or retry all executions that match, up to 1,000 at once. */
+  operate_on_many: {
+    method: "POST";
+    path: "/api/executions/bulk";
+    query: Record<string, never>;
+    body: BulkRequest;
+    answer: BulkAnswer;
+  };
+  /** End an execution, and all that it started. */
+  cancel_execution: {
+    method: "POST";
+    path: "/api/executions/{execution_id}/cancel";
+    query: Record<string, never>;
+    body: CancelRequest;
+    answer: OperationAnswer;
+  };
+  /** Hold an execution: nothing new begins. */
+  pause_execution: {
+    method: "POST";
+    path: "/api/executions/{execution_id}/pause";
+    query: Record<string, never>;
+    body: EmptyRequest;
+    answer: OperationAnswer;
+  };
+  /** Go on with an execution that was paused. */
+  resume_execution: {
+    method: "POST";
+    path: "/api/executions/{execution_id}/resume";
+    query: Record<string, never>;
+    body: EmptyRequest;
+    answer: OperationAnswer;
+  };
+  /** Send a signal to an execution. */
+  signal_execution: {
+    method: "POST";
+    path: "/api/executions/{execution_id}/signal";
+    query: Record<string, never>;
+    body: SignalRequest;
+    answer: OperationAnswer;
+  };
+  /** Go on with an execution at what failed, also while other branches run. */
+  retry_execution: {
+    method: "POST";
+    path: "/api/executions/{execution_id}/retry";
+    query: Record<string, never>;
+    body: RetryRequestBody;
+    answer: OperationAnswer;
+  };
+  /** Run the failed iterations of loops that have ended again. */
+  redrive_execution: {
+    method: "POST";
+    path: "/api/executions/{execution_id}/redrive";
+    query: Record<string, never>;
+    body: RedriveRequestBody;
+    answer: OperationAnswer;
+  };
+  /** End what is stuck at a step, or failed there, as done with a result. */
+  complete_execution: {
+    method: "POST";
+    path: "/api/executions/{execution_id}/complete";
+    query: Record<string, never>;
+    body: CompleteRequest;
+    answer: OperationAnswer;
+  };
+  /** End what is stuck at a step, or failed there, without a result. */
+  skip_execution: {
+    method: "POST";
+    path: "/api/executions/{execution_id}/skip";
+    query: Record<string, never>;
+    body: SkipRequest;
+    answer: OperationAnswer;
+  };
+  /** Run a copy of an execution from one of its events on. */
+  fork_execution: {
+    method: "POST";
+    path: "/api/executions/{execution_id}/fork";
+    query: Record<string, never>;
+    body: ForkRequestBody;
+    answer: OperationAnswer;
+  };
+  /** The events of an execution, a page at a time. */
+  list_events: {
+    method: "GET";
+    path: "/api/executions/{execution_id}/events";
+    query: { after?: number; limit?: number; };
+    body: undefined;
+    answer: EventPage;
+  };
+  /** The events of an execution as they come (SSE); `Last-Event-ID` goes on where a reader was. */
+  stream_events: {
+    method: "GET";
+    path: "/api/executions/{execution_id}/stream";
+    query: { after?: number; };
+    body: undefined;
+    answer: string;
+  };
+  /** What tasks wrote, as they do (SSE); `Accept: application/json` gives what there is so far. */
+  read_logs: {
+    method: "GET";
+    path: "/api/executions/{execution_id}/logs";
+    query: { step?: string; task?: string; follow?: boolean; };
+    body: undefined;
+    answer: LogPage | string;
+  };
+  /** The bytes that a reference stands for, or a range of them. */
+  read_result: {
+    method: "GET";
+    path: "/api/results/{execution_id}/{key}";
+    query: { store?: string; };
+    body: undefined;
+    answer: string;
+  };
+  /** Who asks, with which role, and what that allows. */
+  read_caller: {
+    method: "GET";
+    path: "/api/me";
+    query: Record<string, never>;
+    body: undefined;
+    answer: CallerAnswer;
+  };
+  /** The stored credentials, without their fields. */
+  list_credentials: {
+    method: "GET";
+    path: "/api/credentials";
+    query: Record<string, never>;
+    body: undefined;
+    answer: CredentialList;
+  };
+  /** Store a credential, or replace it. */
+  set_credential: {
+    method: "POST";
+    path: "/api/credentials";
+    query: Record<string, never>;
+    body: CredentialBody;
+    answer: CredentialItem;
+  };
+  /** A stored credential, its secrets as `***`. */
+  read_credential: {
+    method: "GET";
+    path: "/api/credentials/{name}";
+    query: Record<string, never>;
+    body: undefined;
+    answer: CredentialDetail;
+  };
+  /** Delete a stored credential. */
+  delete_credential: {
+    method: "DELETE";
+    path: "/api/credentials/{name}";
+    query: Record<string, never>;
+    body: undefined;
+    answer: CredentialItem;
+  };
+  /** The tokens, and whether they are valid. */
+  list_tokens: {
+    method: "GET";
+    path: "/api/tokens";
+    query: Record<string, never>;
+    body: undefined;
+    answer: TokenList;
+  };
+  /** Make a token; it is shown this one time. */
+  create_token: {
+    method: "POST";
+    path: "/api/tokens";
+    query: Record<string, never>;
+    body: TokenRequest;
+    answer: CreatedToken;
+  };
+  /** Make a token invalid, at once. */
+  revoke_token: {
+    method: "DELETE";
+    path: "/api/tokens/{name}";
+    query: Record<string, never>;
+    body: undefined;
+    answer: TokenItem;
+  };
+  /** Who changed what, the newest first. */
+  list_audit: {
+    method: "GET";
+    path: "/api/audit";
+    query: { cursor?: string; limit?: number; };
+    body: undefined;
+    answer: AuditPage;
+  };
+  /** The workers of the server, and what they run. */
+  list_workers: {
+    method: "GET";
+    path: "/api/workers";
+    query: Record<string, never>;
+    body: undefined;
+    answer: WorkerList;
+  };
+  /** Tells a worker, by its name or session, to end what it runs, take nothing more, and leave. */
+  drain_worker: {
+    method: "POST";
+    path: "/api/workers/{worker}/drain";
+    query: Record<string, never>;
+    body: EmptyRequest;
+    answer: DrainAnswer;
+  };
+  /** By pool: workers, their kinds and slots, how many runs wait, for how long, and why. */
+  list_pools: {
+    method: "GET";
+    path: "/api/pools";
+    query: Record<string, never>;
+    body: undefined;
+    answer: PoolList;
+  };
+  /** Whether the process is there. */
+  is_alive: {
+    method: "GET";
+    path: "/healthz";
+    query: Record<string, never>;
+    body: undefined;
+    answer: HealthAnswer;
+  };
+  /** Whether it can serve: its store answers, its disk has room, and it is not about to end. */
+  is_ready: {
+    method: "GET";
+    path: "/readyz";
+    query: Record<string, never>;
+    body: undefined;
+    answer: HealthAnswer;
+  };
+  /** What the server is, how long it runs, who works for it, and what waits. */
+  read_status: {
+    method: "GET";
+    path: "/api/status";
+    query: Record<string, never>;
+    body: undefined;
+    answer: ServerStatus;
+  };
+  /** What the server counts of itself, as Prometheus reads it. */
+  read_metrics: {
+    method: "GET";
+    path: "/metrics";
+    query: Record<string, never>;
+    body: undefined;
+    answer: string;
+  };
+}
