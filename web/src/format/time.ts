@@ -40,7 +40,7 @@ export function partsOf(milliseconds: number, zone: string): Parts {
   return {
     date: `${part.year}-${part.month}-${part.day}`,
     clock: `${part.hour}:${part.minute}:${part.second}`,
-    offset: offset || "UTC",
+    offset: zone === "UTC" || !offset ? "UTC" : offset,
   };
 }
 
