@@ -25,6 +25,7 @@ from noetl.server.http.problems import ApiProblem, problem_of, problem_response
 from noetl.server.http.resources import ServerResources
 from noetl.server.http.session_endpoints import session_endpoints
 from noetl.server.http.worker_endpoints import WORKER_ENDPOINTS
+from noetl.web.assets import PageRoute
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *CATALOG_ENDPOINTS,
@@ -38,6 +39,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *MONITORING_ENDPOINTS,
 )
 """In the order of the documentation; of two that match a path, the first is taken."""
+RESERVED_PATHS = ("/api", "/healthz", "/readyz", "/metrics")
+"""What is not the page's, whether there is something or not."""
 
 
 def create_application(resources: ServerResources, routes: Sequence[BaseRoute] = ()) -> Starlette:
@@ -52,6 +55,7 @@ def create_application(resources: ServerResources, routes: Sequence[BaseRoute] =
             *routes,
             Route("/api/openapi.json", read_openapi),
             *_routes(resources),
+            PageRoute(RESERVED_PATHS),
         ],
         middleware=[Middleware(Authentication, store=resources.store)],
         exception_handlers={HTTPException: _on_http_exception, Exception: _on_error},
