@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from noetl.server.http.access import Authentication
+from noetl.server.http.access import Authentication, HostCheck
 from noetl.server.http.admin_endpoints import ADMIN_ENDPOINTS
 from noetl.server.http.catalog_endpoints import CATALOG_ENDPOINTS
 from noetl.server.http.endpoint import JSON, Endpoint
@@ -43,8 +43,15 @@ RESERVED_PATHS = ("/api", "/healthz", "/readyz", "/metrics")
 """What is not the page's, whether there is something or not."""
 
 
-def create_application(resources: ServerResources, routes: Sequence[BaseRoute] = ()) -> Starlette:
-    """Everything below `/api` needs a token, the further `routes` too, unless it is made public there."""
+def create_application(
+    resources: ServerResources, routes: Sequence[BaseRoute] = (), hosts: frozenset[str] | None = None
+) -> Starlette:
+    """Everything below `/api` needs a token, the further `routes` too, unless it is made public there.
+
+    With `hosts` it answers only to these names, and those of loopback.
+    """
+    checks = [Middleware(HostCheck, allowed=hosts)] if hosts is not None else []
+    access = Middleware(Authentication, store=resources.store, sessions=resources.browser_sessions)
     document = msgspec.json.encode(openapi_document(ENDPOINTS))
 
     async def read_openapi(_request: Request) -> Response:
@@ -57,7 +64,7 @@ def create_application(resources: ServerResources, routes: Sequence[BaseRoute] =
             *_routes(resources),
             PageRoute(RESERVED_PATHS),
         ],
-        middleware=[Middleware(Authentication, store=resources.store)],
+        middleware=[*checks, access],
         exception_handlers={HTTPException: _on_http_exception, Exception: _on_error},
     )
 
