@@ -97,7 +97,7 @@ function Filters({ filter }: { filter: ListFilter }) {
           {STATUSES.map((status) => <option key={status} value={status}>{status}</option>)}
         </select>
       </div>
-      {text("path", "Playbook begins with")}
+      {text("path", "Path", "", "begins with")}
       <div class="field">
         <label for="filter-since">Started</label>
         <select id="filter-since" class="input" value={filter.since} onChange={(event) => setQuery({ since: event.currentTarget.value, until: "" })}>
