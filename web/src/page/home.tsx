@@ -1,0 +1,5 @@
+import { PageHead } from "../view/parts";
+
+export default function Home() {
+  return <main id="main"><PageHead title="Home" /></main>;
+}
