@@ -1,8 +1,9 @@
 // Bundles the page: `node build.mjs FOLDER [--watch]` writes it there, `node build.mjs --test` runs the unit tests.
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import * as esbuild from "esbuild";
 
 const shared = {
@@ -63,6 +64,7 @@ function page(folder) {
             const relative = Object.keys(result.metafile.outputs)[0].split("/assets/")[0];
             writeFileSync(join(`${folder}.new`, "index.html"), indexHtml(result.metafile, relative));
             writeFileSync(join(`${folder}.new`, "modules.json"), JSON.stringify(sizes(result.metafile, relative)));
+            for (const file of Object.keys(result.metafile.outputs)) writeFileSync(`${file}.gz`, gzipSync(readFileSync(file), { level: 9 }));
             rmSync(folder, { recursive: true, force: true });
             renameSync(`${folder}.new`, folder);
           });

@@ -64,7 +64,6 @@ def test_the_server_gives_that_document(server: ServerProcess) -> None:
 
 
 CALLED = {
-    "is_alive": "",
     "is_ready": "health",
     "read_status": "status",
     "read_metrics": "metrics",
@@ -90,10 +89,14 @@ CALLED = {
     "list_tokens": "tokens",
     "list_audit": "audit",
 }
-"""The method of the client for each endpoint that has another name; a process that is there is asked by probes alone."""
+"""The method of the client for each endpoint that has another name."""
+NOT_FOR_PROGRAMS = {"is_alive", "open_session", "close_session"}
+"""Only probes ask whether a process is there, and only browsers have sessions."""
 
 
-@pytest.mark.parametrize("name", [endpoint.name for endpoint in ENDPOINTS if endpoint.name != "is_alive"])
+@pytest.mark.parametrize(
+    "name", [endpoint.name for endpoint in ENDPOINTS if endpoint.name not in NOT_FOR_PROGRAMS]
+)
 def test_the_client_has_a_method_for_each_endpoint(name: str) -> None:
     method = CALLED.get(name, name.removesuffix("_execution"))
     assert callable(getattr(AsyncClient, method))

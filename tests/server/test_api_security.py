@@ -65,7 +65,7 @@ def test_a_role_may_do_what_it_may_and_nothing_else(
     )  # wrong, so that nothing happens; rights are looked at first
     content = {"Content_Type": "application/json"} if data else {}
     if endpoint.role is None:
-        assert send(url)[0] == 200
+        assert endpoint.method != "GET" or send(url)[0] == 200
         return
     for token in ("", "noetl_wrong"):
         status, headers, problem = send(url, endpoint.method, token, data, **content)

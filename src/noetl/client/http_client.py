@@ -28,7 +28,7 @@ from noetl.ports.http_api import (
     VersionList,
     WorkerList,
 )
-from noetl.ports.page_api import CallerAnswer
+from noetl.ports.page_api import CallerAnswer, LoginLink
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -68,6 +68,10 @@ class AsyncClient(ExecutionRequests):
 
     async def me(self) -> CallerAnswer:
         return await self._ask("GET", "/api/me", CallerAnswer)
+
+    async def create_login_link(self) -> LoginLink:
+        """What opens the page once, as who asks: its path at the server."""
+        return await self._ask("POST", "/api/session/link", LoginLink)
 
     async def register(self, source: str, *, dialect: str = "", file: str = "") -> RegisteredPlaybook:
         """The next version of a playbook, from its text; `file` is what problems call it."""
@@ -160,6 +164,7 @@ class Client:
     pools = _sync(AsyncClient.pools)
     drain_worker = _sync(AsyncClient.drain_worker)
     me = _sync(AsyncClient.me)
+    create_login_link = _sync(AsyncClient.create_login_link)
     register = _sync(AsyncClient.register)
     validate = _sync(AsyncClient.validate)
     playbooks = _sync(AsyncClient.playbooks)

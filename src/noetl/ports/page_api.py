@@ -29,6 +29,13 @@ class SessionRequest(_Request, frozen=True, kw_only=True):
     code: Annotated[str, Meta(min_length=1, max_length=500)] | None = None
 
 
+class LoginLink(_Answer, frozen=True, kw_only=True):
+    """`path` is to be opened at the address of the server, once, before `expires_at`."""
+
+    path: str
+    expires_at: str
+
+
 class CallerAnswer(_Answer, frozen=True, kw_only=True):
     """Who asks, as the server knows them.
 

@@ -367,6 +367,12 @@ export interface LogPage {
   lines: Record<string, unknown>[];
 }
 
+/** `path` is to be opened at the address of the server, once, before `expires_at`. */
+export interface LoginLink {
+  path: string;
+  expires_at: string;
+}
+
 export interface LoopExplanation {
   total: number;
   max_in_flight: number;
@@ -1206,6 +1212,30 @@ export interface Operations {
     query: { store?: string; };
     body: undefined;
     answer: string;
+  };
+  /** Open a session of a browser, with a token or the code of a login link: sets a cookie. */
+  open_session: {
+    method: "POST";
+    path: "/api/session";
+    query: Record<string, never>;
+    body: SessionRequest;
+    answer: CallerAnswer;
+  };
+  /** Take the cookie away. Sessions end with their token, too. */
+  close_session: {
+    method: "DELETE";
+    path: "/api/session";
+    query: Record<string, never>;
+    body: undefined;
+    answer: undefined;
+  };
+  /** A link that opens one session as who asks, within an hour. */
+  create_login_link: {
+    method: "POST";
+    path: "/api/session/link";
+    query: Record<string, never>;
+    body: undefined;
+    answer: LoginLink;
   };
   /** Who asks, with which role, and what that allows. */
   read_caller: {

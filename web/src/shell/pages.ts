@@ -12,6 +12,7 @@ interface Row {
 
 const PAGES: readonly Row[] = [
   { pattern: "/", title: "Home", load: () => import("../page/home") },
+  { pattern: "/executions", title: "Executions", load: () => import("../page/executions") },
   { pattern: "/login", title: "Sign in", load: () => import("../page/login") },
 ];
 
@@ -26,6 +27,7 @@ export interface Destination {
 /** What the navigation names, in its order. */
 export const DESTINATIONS: readonly Destination[] = [
   { path: "/", title: "Home", key: "h", role: "viewer" },
+  { path: "/executions", title: "Executions", key: "e", role: "viewer" },
 ];
 
 export function pageAt(path: string): { row: Row; parameters: Parameters } | null {

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from noetl.server.http.access import Authentication
+from noetl.server.http.access import Authentication, HostCheck
 from noetl.server.http.admin_endpoints import ADMIN_ENDPOINTS
 from noetl.server.http.catalog_endpoints import CATALOG_ENDPOINTS
 from noetl.server.http.endpoint import JSON, Endpoint
@@ -25,6 +25,7 @@ from noetl.server.http.problems import ApiProblem, problem_of, problem_response
 from noetl.server.http.resources import ServerResources
 from noetl.server.http.session_endpoints import session_endpoints
 from noetl.server.http.worker_endpoints import WORKER_ENDPOINTS
+from noetl.web.assets import PageRoute
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     *CATALOG_ENDPOINTS,
@@ -38,10 +39,19 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *MONITORING_ENDPOINTS,
 )
 """In the order of the documentation; of two that match a path, the first is taken."""
+RESERVED_PATHS = ("/api", "/healthz", "/readyz", "/metrics")
+"""What is not the page's, whether there is something or not."""
 
 
-def create_application(resources: ServerResources, routes: Sequence[BaseRoute] = ()) -> Starlette:
-    """Everything below `/api` needs a token, the further `routes` too, unless it is made public there."""
+def create_application(
+    resources: ServerResources, routes: Sequence[BaseRoute] = (), hosts: frozenset[str] | None = None
+) -> Starlette:
+    """Everything below `/api` needs a token, the further `routes` too, unless it is made public there.
+
+    With `hosts` it answers only to these names, and those of loopback.
+    """
+    checks = [Middleware(HostCheck, allowed=hosts)] if hosts is not None else []
+    access = Middleware(Authentication, store=resources.store, sessions=resources.browser_sessions)
     document = msgspec.json.encode(openapi_document(ENDPOINTS))
 
     async def read_openapi(_request: Request) -> Response:
@@ -52,8 +62,9 @@ def create_application(resources: ServerResources, routes: Sequence[BaseRoute] =
             *routes,
             Route("/api/openapi.json", read_openapi),
             *_routes(resources),
+            PageRoute(RESERVED_PATHS),
         ],
-        middleware=[Middleware(Authentication, store=resources.store)],
+        middleware=[*checks, access],
         exception_handlers={HTTPException: _on_http_exception, Exception: _on_error},
     )
 

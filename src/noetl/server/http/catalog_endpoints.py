@@ -237,6 +237,7 @@ CATALOG_ENDPOINTS = (
     Endpoint(
         name="validate",
         method="POST",
+        writes=False,
         path="/api/validate",
         role="viewer",
         summary="All problems of a document.",

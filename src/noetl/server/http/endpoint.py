@@ -90,20 +90,23 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     largest: int = SMALL_BODY
     codes: tuple[ProblemCode, ...] = ()
 
+    writes: bool = True
+    """Whether a request that is no GET changes something: then it stands in the audit."""
+
     @property
     def audited(self) -> bool:
-        return self.method not in ("GET", "HEAD") and self.name != "validate"
+        return self.method not in ("GET", "HEAD") and self.writes
 
     async def respond(self, request: Request, resources: ServerResources) -> Response:
         """The answer to a request: errors are answers, too, and every write stands in the audit."""
-        caller = Caller("", "viewer")
+        call = ApiCall(request, resources, Caller("", "viewer"), None, None)
         try:
             if self.role is not None:
-                caller = caller_of(request.scope)
+                call.caller = caller_of(request.scope)
                 require_role(request.scope, self.role)
-            query = self._read_query(request)
-            body = await self._read_body(request) if self.body is not None else None
-            answer = await self.handler(ApiCall(request, resources, caller, query, body))
+            call.query = self._read_query(request)
+            call.body = await self._read_body(request) if self.body is not None else None
+            answer = await self.handler(call)
             response = answer if isinstance(answer, Response) else _json_response(answer)
         except ClientDisconnect:
             response = Response(status_code=499)  # nobody reads it
@@ -114,15 +117,17 @@ class Endpoint(Struct, frozen=True, kw_only=True):
                 raise
             response = problem_response(problem)
         resources.observer.measures.count_request(self.method, self.path, response.status_code)
-        if self.audited:
-            await self._audit(request, resources, caller, response.status_code)
+        # Nobody without a name can fill the audit.
+        if self.audited and call.caller.name:
+            await self._audit(call, response.status_code)
         return response
 
-    async def _audit(self, request: Request, resources: ServerResources, caller: Caller, status: int) -> None:
+    async def _audit(self, call: ApiCall, status: int) -> None:
+        request, caller = call.request, call.caller
         address = request.client.host if request.client else ""
         target = request.url.path.removeprefix("/api/")
         entry = AuditEntry(now_micros(), caller.name, caller.role, self.name, target, address, status)
-        await resources.audit_log.write(entry)
+        await call.resources.audit_log.write(entry)
 
     def _read_query(self, request: Request) -> Struct:
         fields = get_type_hints(self.query)

@@ -13,6 +13,7 @@ from noetl.ports.catalog import AccessStore, AuditEntry
 from noetl.ports.results import ResultStore
 from noetl.ports.store import Store
 from noetl.server.engine_observer import EngineObserver
+from noetl.server.http.browser_sessions import BrowserSessions
 from noetl.server.http.event_bell import EventBell
 from noetl.server.plane.sessions import Sessions
 from noetl.server.plane.worker_plane import WorkerPlane
@@ -61,6 +62,7 @@ class ServerResources(Struct, frozen=True, kw_only=True):
     observer: EngineObserver
     plane: WorkerPlane
     audit_log: AuditLog
+    browser_sessions: BrowserSessions
     home: Home
     started_at: int
     """In microseconds since 1970."""
