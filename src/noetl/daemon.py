@@ -15,6 +15,7 @@ from starlette.routing import BaseRoute
 
 from noetl.embedded_worker import EmbeddedOptions, EmbeddedWorker
 from noetl.engine.catalog.catalog_playbooks import CatalogPlaybooks
+from noetl.engine.history.history_views import HistoryViews
 from noetl.engine.remote_control import RemoteControl
 from noetl.engine.task_log import TaskLog
 from noetl.home import key_location, result_store_of
@@ -224,6 +225,7 @@ async def open_resources(
                 store=store,
                 playbooks=playbooks,
                 results=results,
+                views=HistoryViews(store, results, playbooks.allow_kinds),
                 logs=logs,
                 credentials=credentials,
                 control=RemoteControl(store, owners, results, playbooks),

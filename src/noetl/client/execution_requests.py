@@ -9,11 +9,10 @@ import msgspec
 
 from noetl.client.server_requests import (
     ANSWER_SECONDS,
-    ServerRequests,
     ServerUnreachable,
     sse_data,
 )
-from noetl.kernel.explain.explanation_parts import Explanation
+from noetl.client.view_requests import ViewRequests, execution_path
 from noetl.ports.http_api import (
     BulkAnswer,
     EventPage,
@@ -35,7 +34,7 @@ _ENDED = ("completed", "failed", "cancelled")
 InlineDocument: TypeAlias = str | dict[str, Any]
 
 
-class ExecutionRequests(ServerRequests):
+class ExecutionRequests(ViewRequests):
     async def start(self, request: StartExecution) -> StartedExecution:
         """Starts an execution. With an idempotency key it is safe to ask again."""
         return await self._ask("POST", "/api/executions", StartedExecution, json=request)
@@ -83,7 +82,7 @@ class ExecutionRequests(ServerRequests):
 
     async def show(self, execution_id: str, *, wait: float = 0.0) -> ExecutionDetail:
         """An execution as it is, or within `wait` seconds at its end."""
-        path, query = _execution_path(execution_id), {"wait": wait or ""}
+        path, query = execution_path(execution_id), {"wait": wait or ""}
         return await self._ask("GET", path, ExecutionDetail, query, seconds=ANSWER_SECONDS + wait)
 
     async def wait(self, execution_id: str, *, timeout: float | None = None) -> ExecutionDetail:
@@ -99,14 +98,14 @@ class ExecutionRequests(ServerRequests):
 
     async def events(self, execution_id: str, *, after: int = 0, limit: int = 1_000) -> EventPage:
         query = {"after": after, "limit": limit}
-        return await self._ask("GET", f"{_execution_path(execution_id)}/events", EventPage, query)
+        return await self._ask("GET", f"{execution_path(execution_id)}/events", EventPage, query)
 
     async def stream(self, execution_id: str, *, after: int = 0) -> AsyncIterator[dict[str, Any]]:
         """Envelopes as they come, each once, to the end of the execution.
 
         Where the connection breaks it is made again, and goes on after the last event.
         """
-        path = f"{_execution_path(execution_id)}/stream"
+        path = f"{execution_path(execution_id)}/stream"
         failures = 0
         while True:
             try:
@@ -123,24 +122,16 @@ class ExecutionRequests(ServerRequests):
                     raise
                 await asyncio.sleep(_RECONNECT_SECONDS)
 
-    async def state(self, execution_id: str, *, at: int = 0) -> dict[str, Any]:
-        """The state after event `at`; after the last one for 0."""
-        return await self._ask("GET", f"{_execution_path(execution_id)}/state", dict[str, Any], {"at": at})
-
-    async def explanation(self, execution_id: str, *, at: int = 0) -> Explanation:
-        """Why it stands where it does; with `at`, as it was after that event."""
-        return await self._ask("GET", f"{_execution_path(execution_id)}/explanation", Explanation, {"at": at})
-
     async def logs(self, execution_id: str, *, step: str = "", task: str = "") -> LogPage:
         """What tasks wrote so far."""
-        path, query = f"{_execution_path(execution_id)}/logs", {"step": step, "task": task}
+        path, query = f"{execution_path(execution_id)}/logs", {"step": step, "task": task}
         return await self._ask("GET", path, LogPage, query)
 
     async def follow_logs(
         self, execution_id: str, *, step: str = "", task: str = ""
     ) -> AsyncIterator[dict[str, Any]]:
         """What tasks write, as they do, to the end of the execution."""
-        path, query = f"{_execution_path(execution_id)}/logs", {"step": step, "task": task}
+        path, query = f"{execution_path(execution_id)}/logs", {"step": step, "task": task}
         async with self._request("GET", path, query, headers={"Accept": "text/event-stream"}) as answer:
             async for data in sse_data(answer):
                 yield msgspec.json.decode(data)
@@ -226,10 +217,4 @@ class ExecutionRequests(ServerRequests):
 
     async def _operate(self, execution_id: str, verb: str, body: Mapping[str, Any]) -> OperationAnswer:
         values = {name: value for name, value in body.items() if value is not None}
-        return await self._ask(
-            "POST", f"{_execution_path(execution_id)}/{verb}", OperationAnswer, json=values
-        )
-
-
-def _execution_path(execution_id: str) -> str:
-    return f"/api/executions/{quote(execution_id, safe='')}"
+        return await self._ask("POST", f"{execution_path(execution_id)}/{verb}", OperationAnswer, json=values)

@@ -4,33 +4,14 @@ Times are microseconds since 1970, UTC, where they are numbers; durations are mi
 to a readable length where a docstring says so, and secrets are masked everywhere.
 """
 
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
 from noetl.kernel.explain.explanation_parts import Condition
 from noetl.kernel.expression_reads import PathRead
+from noetl.kernel.state.marking_changes import MarkingPlace
 
-MarkingPlace: TypeAlias = Literal[
-    "enqueued",
-    "parked",
-    "waiting",
-    "joined",
-    "ready",
-    "claimed",
-    "suspended",
-    "ended",
-    "done",
-    "failed",
-    "cancelled",
-    "skipped",
-]
-MARKING_PLACES: tuple[MarkingPlace, ...] = get_args(MarkingPlace)
-"""What is counted of a step.
-
-Tokens: enqueued, parked, waiting, joined. Open runs by phase: ready, claimed, suspended, ended (unrouted).
-All runs that have ended, also those that are routed: done, failed, cancelled, skipped.
-"""
 RunStatus: TypeAlias = Literal["ready", "running", "waiting", "completed", "failed", "cancelled", "skipped"]
 EventNumber: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
 """The `seq` of an event; 0 is the last one."""
@@ -69,13 +50,15 @@ class HistoryIndex(_View, frozen=True, kw_only=True):
     step: list[int]
     """Positions in `steps`; -1 for none."""
     run: list[int]
-    """Positions among all runs, those of earlier answers included; -1 for none."""
+    """Positions among all runs, those of earlier answers included; -1 for none. Of a new token: who brought it."""
+    arc: list[int]
+    """Of a new token, the number of the arc of that run; else -1."""
     marking: list[list[int]]
     """For each event, triples in one list: positions in `steps` and `places`, how many more or fewer."""
     errors: list[int]
     """The numbers of those events that tell of an error."""
     cuts: list[int]
-    """The numbers of the last events of appends: where a fork may begin, and all is settled."""
+    """The last events of appends, where a fork may begin: how far each is from the one before, or `after`."""
 
 
 class HeatStrip(_View, frozen=True, kw_only=True):
@@ -97,13 +80,16 @@ class LoopBar(_View, frozen=True, kw_only=True):
     """None while no iteration has ended."""
 
 
+WaitReason: TypeAlias = Literal["ready", "retry", "wait", "signal", "child", "pause"]
+"""`ready`: a run waits for a worker."""
+
+
 class WaitSpan(_View, frozen=True, kw_only=True):
-    """When nobody worked on a run, and why. Of a loop only those of the whole run."""
+    """When nobody had a run, and why."""
 
     begin: int
     end: int | None
-    reason: Literal["ready", "retry", "wait", "signal", "child", "pause"]
-    """`ready`: it waited for a worker."""
+    reason: WaitReason
 
 
 class ChildBar(_View, frozen=True, kw_only=True):
@@ -174,8 +160,8 @@ class AttemptBar(_View, frozen=True, kw_only=True):
     status: Literal["running", "completed", "failed"]
     redelivered: int
     """How often it was lost with its worker and begun again."""
-    rule: str
-    """What the task's policy did then: continue, retry, jump, break, fail; empty while it runs."""
+    directive: Literal["", "continue", "retry", "jump", "break", "fail"]
+    """What the task's policy did then; empty while it runs."""
     line: int | None
     """Of the rule that decided, if one did."""
     input: Any
@@ -221,6 +207,8 @@ class EvaluatedExpression(_View, frozen=True, kw_only=True):
     step: str | None
     run: str | None
     value: Any
+    cut: bool
+    """The value is too large to be sent and was cut to a readable length."""
     reads: list[PathRead]
     names: list[str]
     """The namespaces that can be read there."""

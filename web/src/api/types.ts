@@ -15,6 +15,26 @@ export interface ArcExplanation {
   selected?: boolean;
 }
 
+/** One attempt of a task. `input` and `result` are cut to a readable length. */
+export interface AttemptBar {
+  task: string;
+  kind: string;
+  iteration: number;
+  visit: number;
+  attempt: number;
+  seq: number;
+  begin: number;
+  ended_seq: number | null;
+  end: number | null;
+  status: "completed" | "failed" | "running";
+  redelivered: number;
+  directive: "" | "break" | "continue" | "fail" | "jump" | "retry";
+  line: number | null;
+  input: unknown;
+  result: unknown;
+  error: Record<string, unknown> | null;
+}
+
 /** Who did what to what, when and from where; `status` is how it was answered. */
 export interface AuditItem {
   at: string;
@@ -71,9 +91,30 @@ export interface Cancellation {
   reason?: string;
 }
 
+/** A run on the way to another one. `condition` is of the arc that it took; the last link has none. */
+export interface ChainLink {
+  step: string;
+  run: string;
+  seq: number;
+  arc?: number | null;
+  line?: number | null;
+  condition?: Condition | null;
+}
+
 /** The SSE events `waits`, `workers` and `queue`: that changed, and is to be read again. */
 export interface ChangeMessage {
   topic: "execution" | "executions" | "queue" | "waits" | "workers";
+}
+
+/** An execution that a task of a run started. */
+export interface ChildBar {
+  execution_id: string;
+  path: string;
+  status: string;
+  task: string;
+  iteration: number;
+  begin: number;
+  end: number | null;
 }
 
 /** What the step gives. */
@@ -218,6 +259,26 @@ export interface EmptyRequest {
 
 }
 
+/** `expr` with or without its `{{ }}`, after event `at`; with `step`, as the last run of that sees it. */
+export interface EvaluateRequest {
+  expr: string;
+  at?: number;
+  step?: string;
+  iteration?: number | null;
+}
+
+/** The value that an expression had. `run` is the one whose names it read; `reads` are cut. */
+export interface EvaluatedExpression {
+  execution_id: string;
+  at: number;
+  step: string | null;
+  run: string | null;
+  value: unknown;
+  cut: boolean;
+  reads: PathRead[];
+  names: string[];
+}
+
 /** Envelopes, in order. `next_cursor` is what `after` takes for the next page. */
 export interface EventPage {
   events: Record<string, unknown>[];
@@ -353,6 +414,41 @@ export interface HealthAnswer {
   status?: "ok";
 }
 
+/** How many iterations ended in each stretch of time; `bucket` is how long one is. */
+export interface HeatStrip {
+  begin: number;
+  bucket: number;
+  succeeded: number[];
+  failed: number[];
+}
+
+/**
+ * The events above `after` as columns, one entry in each for an event, and what each does to the marking.
+ *
+ * `steps` are all of the playbook, in its order, and the same in every answer until it goes on with another
+ * document. `runs` are those that began in these events: append them to those of earlier answers.
+ */
+export interface HistoryIndex {
+  execution_id: string;
+  status: string;
+  hash: string;
+  after: number;
+  last: number;
+  base: number;
+  names: string[];
+  steps: string[];
+  places: ("cancelled" | "claimed" | "done" | "ended" | "enqueued" | "failed" | "joined" | "parked" | "ready" | "skipped" | "suspended" | "waiting")[];
+  runs: string[];
+  time: number[];
+  name: number[];
+  step: number[];
+  run: number[];
+  arc: number[];
+  marking: number[][];
+  errors: number[];
+  cuts: number[];
+}
+
 /** Executions that began in the hour from `at`, by what became of them; `running` has the paused ones. */
 export interface HourCount {
   at: string;
@@ -360,6 +456,33 @@ export interface HourCount {
   completed: number;
   failed: number;
   cancelled: number;
+}
+
+/**
+ * An arc on the way to a step, and what became of it: of several runs, in the last that took it.
+ *
+ * `through` are the steps behind it that nothing came to, up to the one that is explained.
+ */
+export interface IncomingArc {
+  source: string;
+  arc: number;
+  target: string;
+  line: number;
+  text: string;
+  verdict: "failed" | "not_asked" | "not_reached" | "not_taken" | "taken";
+  asked?: number;
+  taken?: number;
+  run?: string;
+  seq?: number;
+  condition?: Condition | null;
+  through?: string[];
+}
+
+export interface IterationBar {
+  index: number;
+  begin: number;
+  end: number | null;
+  status: "completed" | "failed" | "running";
 }
 
 /** What tasks of an execution and of its children wrote, in order of time. */
@@ -371,6 +494,15 @@ export interface LogPage {
 export interface LoginLink {
   path: string;
   expires_at: string;
+}
+
+export interface LoopBar {
+  total: number;
+  begun: number;
+  succeeded: number;
+  failed: number;
+  open: number;
+  heat: HeatStrip | null;
 }
 
 export interface LoopExplanation {
@@ -749,6 +881,44 @@ export interface RoutingExplanation {
   error?: Record<string, unknown> | null;
 }
 
+/**
+ * A step run in time. `attempts` are those of all its tasks and iterations; `worked` is a duration.
+ *
+ * `waits` and `children` are the first hundred.
+ */
+export interface RunBar {
+  run: string;
+  step: string;
+  line: number;
+  seq: number;
+  begin: number;
+  claimed: number | null;
+  end: number | null;
+  ended_seq: number | null;
+  status: "cancelled" | "completed" | "failed" | "ready" | "running" | "skipped" | "waiting";
+  attempts: number;
+  failed_attempts: number;
+  worked: number;
+  waits: WaitSpan[];
+  loop: LoopBar | null;
+  children: ChildBar[];
+  error: Record<string, unknown> | null;
+}
+
+/**
+ * A run with a page of its iterations, in the order in which they began, and their attempts.
+ *
+ * A run without a loop has one iteration.
+ */
+export interface RunDetail {
+  execution_id: string;
+  at: number;
+  bar: RunBar;
+  iterations: IterationBar[];
+  attempts: AttemptBar[];
+  next_cursor: string | null;
+}
+
 /** A run of a step from the tokens that brought it to the arcs that it fired. */
 export interface RunExplanation {
   run: string;
@@ -773,6 +943,18 @@ export interface RunExplanation {
   result?: unknown;
   error?: Record<string, unknown> | null;
   routing?: RoutingExplanation | null;
+}
+
+/** Runs in the order in which they began, at event `at`. `idle`: when nothing of it was worked on. */
+export interface RunPage {
+  execution_id: string;
+  at: number;
+  begin: number;
+  end: number | null;
+  now: number;
+  idle: [number, number][];
+  runs: RunBar[];
+  next_cursor: string | null;
 }
 
 /** What a run, or one of its iterations, waits for. `pause`: that the execution is resumed. */
@@ -859,6 +1041,25 @@ export interface StartedExecution {
   execution_id?: string;
   status?: string;
   error?: ProblemDocument | null;
+}
+
+/** Why a step ran, runs, waits, or was not reached. */
+export interface StepExplanation {
+  execution_id: string;
+  status: string;
+  version: number;
+  step: string;
+  line: number;
+  verdict: "denied" | "failed" | "not_reached" | "ran" | "running" | "waiting";
+  reason: string;
+  chain?: ChainLink[];
+  arcs?: IncomingArc[];
+  stopped_at?: IncomingArc[];
+  run_count?: number;
+  runs?: RunExplanation[];
+  parked?: ParkedToken[];
+  joins?: WaitingJoin[];
+  discarded?: DiscardedToken[];
 }
 
 /** The ended runs of a step in the executions that were looked at; milliseconds. */
@@ -969,6 +1170,13 @@ export interface WaitItem {
 export interface WaitList {
   waits: WaitItem[];
   next_cursor: string | null;
+}
+
+/** When nobody had a run, and why. */
+export interface WaitSpan {
+  begin: number;
+  end: number | null;
+  reason: "child" | "pause" | "ready" | "retry" | "signal" | "wait";
 }
 
 /** A join that holds tokens. `needed` is None where it waits until nothing else can come. */
@@ -1093,13 +1301,45 @@ export interface Operations {
     body: undefined;
     answer: Record<string, unknown>;
   };
-  /** Why an execution stands where it does, or stood after an event. */
+  /** Why an execution stands, or stood, where it does; with `step`, why that ran or did not. */
   read_explanation: {
     method: "GET";
     path: "/api/executions/{execution_id}/explanation";
-    query: { at?: number; };
+    query: { at?: number; step?: string; };
     body: undefined;
-    answer: Explanation;
+    answer: Explanation | StepExplanation;
+  };
+  /** The events of an execution as columns, with what each does to the marking. */
+  read_index: {
+    method: "GET";
+    path: "/api/executions/{execution_id}/index";
+    query: { after?: number; };
+    body: undefined;
+    answer: HistoryIndex;
+  };
+  /** The runs of an execution in time. */
+  read_runs: {
+    method: "GET";
+    path: "/api/executions/{execution_id}/runs";
+    query: { at?: number; cursor?: string; limit?: number; };
+    body: undefined;
+    answer: RunPage;
+  };
+  /** A run with a page of its iterations, and their attempts. */
+  read_run: {
+    method: "GET";
+    path: "/api/executions/{execution_id}/runs/{run}";
+    query: { at?: number; cursor?: string; limit?: number; };
+    body: undefined;
+    answer: RunDetail;
+  };
+  /** The value of an expression after an event, as the last run of a step sees it if one is named. */
+  evaluate_expression: {
+    method: "POST";
+    path: "/api/executions/{execution_id}/evaluate";
+    query: Record<string, never>;
+    body: EvaluateRequest;
+    answer: EvaluatedExpression;
   };
   /** Cancel or retry all executions that match, up to 1,000 at once. */
   operate_on_many: {

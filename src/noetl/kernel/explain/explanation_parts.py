@@ -252,7 +252,7 @@ class Explanation(ExplanationPart):
 
 
 ArcVerdict: TypeAlias = Literal["taken", "not_taken", "not_asked", "failed", "not_reached"]
-"""`not_asked`: an earlier arc was taken. `failed`: its guard raised. `not_reached`: its step has not ended."""
+"""`not_asked`: an earlier one was taken. `failed`: its guard raised. `not_reached`: no run ended there."""
 
 
 class IncomingArc(ExplanationPart):

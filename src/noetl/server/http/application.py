@@ -24,6 +24,7 @@ from noetl.server.http.operation_endpoints import OPERATION_ENDPOINTS
 from noetl.server.http.problems import ApiProblem, problem_of, problem_response
 from noetl.server.http.resources import ServerResources
 from noetl.server.http.session_endpoints import session_endpoints
+from noetl.server.http.view_endpoints import VIEW_ENDPOINTS
 from noetl.server.http.worker_endpoints import WORKER_ENDPOINTS
 from noetl.web.assets import PageRoute
 
@@ -31,6 +32,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *CATALOG_ENDPOINTS,
     START_ENDPOINT,
     *EXECUTION_ENDPOINTS,
+    *VIEW_ENDPOINTS,
     *OPERATION_ENDPOINTS,
     *HISTORY_ENDPOINTS,
     *session_endpoints(lambda: ENDPOINTS),

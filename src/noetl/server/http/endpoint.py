@@ -3,6 +3,8 @@
 One table of them makes the routes, the OpenAPI document, the page about it and the test of rights.
 """
 
+import asyncio
+import gzip
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar, get_origin, get_type_hints
 
@@ -26,6 +28,11 @@ T = TypeVar("T")
 SMALL_BODY = 1 << 20
 DOCUMENT_BODY = 16 << 20
 LARGE_BODY = 64 << 20
+SMALLEST_PACKED = 1 << 10
+"""Bytes of an answer below which nothing is gained by packing it."""
+_QUICKLY_PACKED = 1 << 16
+"""Bytes that take less time than to hand them to a thread."""
+_PACKING_LEVEL = 5
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
 
@@ -107,7 +114,11 @@ class Endpoint(Struct, frozen=True, kw_only=True):
             call.query = self._read_query(request)
             call.body = await self._read_body(request) if self.body is not None else None
             answer = await self.handler(call)
-            response = answer if isinstance(answer, Response) else _json_response(answer)
+            if isinstance(answer, Response):
+                response = answer
+            else:
+                response = _json_response(answer)
+                await _pack(response, request.headers.get("accept-encoding", ""))
         except ClientDisconnect:
             response = Response(status_code=499)  # nobody reads it
         except Exception as error:  # raised again unless it is the caller's, or the store's
@@ -187,3 +198,26 @@ def decode_json_body(data: bytes, body: type[T]) -> T:
 
 def _json_response(answer: Answer) -> Response:
     return Response(msgspec.json.encode(answer.value), answer.status, answer.headers, JSON)
+
+
+async def _pack(response: Response, accepted: str) -> None:
+    """Compresses the body of an answer, if it is worth it and who asked takes gzip."""
+    body = response.body
+    if len(body) < SMALLEST_PACKED or not _takes_gzip(accepted):
+        return
+    if len(body) < _QUICKLY_PACKED:
+        packed = gzip.compress(body, _PACKING_LEVEL, mtime=0)
+    else:
+        packed = await asyncio.to_thread(gzip.compress, body, _PACKING_LEVEL, mtime=0)
+    response.body = packed
+    response.headers["Content-Encoding"] = "gzip"
+    response.headers["Content-Length"] = str(len(packed))
+    response.headers.append("Vary", "Accept-Encoding")
+
+
+def _takes_gzip(accepted: str) -> bool:
+    for choice in accepted.lower().split(","):
+        name, _, weight = choice.partition(";")
+        if name.strip() in ("gzip", "*"):
+            return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False

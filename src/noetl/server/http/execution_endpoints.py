@@ -1,16 +1,12 @@
-"""Executions: lists, and one as it is or was."""
+"""Executions: lists, and one as it is."""
 
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import UNSET, Meta, Struct
 
 from noetl.engine.history.read import History, read_history
-from noetl.engine.history.time_travel import state_document
 from noetl.engine.summary import execution_of, marking_json
 from noetl.kernel.derived_rows import ready_run
-from noetl.kernel.explain.explainer import explain
-from noetl.kernel.explain.explanation_parts import Explanation
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.model.secret import printable_value
 from noetl.model.timestamp import iso_time, optional_time, parse_iso
@@ -62,12 +58,6 @@ class ReadQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """`wait` for its end, but for no longer than so many seconds."""
 
     wait: Annotated[float, Meta(ge=0, le=MOST_WAIT)] = 0.0
-
-
-class StateQuery(Struct, frozen=True, forbid_unknown_fields=True):
-    """After event `at`; the last one for 0."""
-
-    at: Annotated[int, Meta(ge=0, le=2**53)] = 0
 
 
 async def _list_executions(call: ApiCall) -> Answer:
@@ -125,29 +115,6 @@ async def _read_execution(call: ApiCall) -> Answer:
     if call.query.wait:
         await wait_for_end(resources.store, resources.bell, execution_id, call.query.wait)
     return Answer(_detail(await _history(call), resources.plane))
-
-
-async def _read_state(call: ApiCall) -> Answer:
-    """The state as it was."""
-    history = await _history(call)
-    return Answer(state_document(history, _event_number(call, history)))
-
-
-async def _read_explanation(call: ApiCall) -> Answer:
-    """Why it stands, or stood, where it does."""
-    history = await _history(call)
-    events = history.events[: _event_number(call, history)]
-    explanation = explain(history.plan, history.record.execution_id, events)
-    return Answer(printable_value(msgspec.json.decode(msgspec.json.encode(explanation))))
-
-
-def _event_number(call: ApiCall, history: History) -> int:
-    """The event that was asked for; the last one without."""
-    seq: int = call.query.at or len(history.events)
-    if seq > len(history.events):
-        detail = f"there is no event {seq}, the last one is {len(history.events)}"
-        raise ApiProblem("invalid_request", detail, pointer="/at")
-    return seq
 
 
 async def _history(call: ApiCall) -> History:
@@ -257,28 +224,6 @@ EXECUTION_ENDPOINTS = (
         handler=_read_execution,
         answers=(ExecutionDetail,),
         query=ReadQuery,
-        codes=("not_found", "invalid_request"),
-    ),
-    Endpoint(
-        name="read_state",
-        method="GET",
-        path=f"{EXECUTION_PATH}/state",
-        role="viewer",
-        summary="The state of an execution as it was after an event.",
-        handler=_read_state,
-        answers=(dict[str, Any],),
-        query=StateQuery,
-        codes=("not_found", "invalid_request"),
-    ),
-    Endpoint(
-        name="read_explanation",
-        method="GET",
-        path=f"{EXECUTION_PATH}/explanation",
-        role="viewer",
-        summary="Why an execution stands where it does, or stood after an event.",
-        handler=_read_explanation,
-        answers=(Explanation,),
-        query=StateQuery,
         codes=("not_found", "invalid_request"),
     ),
 )

@@ -11,10 +11,11 @@ from noetl.dsl.document.problem import PlaybookInvalid, Problem
 from noetl.engine.catalog.playbooks import PlaybookMissing
 from noetl.engine.catalog.preflight import CannotRun
 from noetl.engine.history.fork import CannotFork
+from noetl.engine.history.history_views import ViewRequestWrong
 from noetl.engine.service import AlreadyRunning
 from noetl.engine.start_key import KeyConflict
 from noetl.kernel.errors import Refused
-from noetl.model.errors import NoetlError
+from noetl.model.errors import ExpressionError, NoetlError
 from noetl.model.normalisation import NotJson
 from noetl.ports.credentials import CredentialError, CredentialUnknown
 from noetl.ports.http_api import DocumentProblem, ProblemCode, ProblemDocument
@@ -121,6 +122,11 @@ def problem_of(error: Exception) -> ApiProblem | None:
             return ApiProblem("conflict", str(error), hint=hint, execution_id=error.holder)
         case Refused() | CannotFork() | AlreadyRunning():
             return ApiProblem("refused", str(error), hint=hint)
+        case ViewRequestWrong():
+            pointer = f"/{error.parameter}"
+            return ApiProblem("invalid_request", str(error), hint=hint, pointer=pointer)
+        case ExpressionError():
+            return ApiProblem("invalid_request", str(error), hint=hint, pointer="/expr")
         case NotJson():
             return ApiProblem("invalid_request", str(error), pointer=json_pointer(error.path))
         case StoreSlow():

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from noetl.engine.catalog.catalog_playbooks import CatalogPlaybooks
 from noetl.engine.engine import Engine
+from noetl.engine.history.history_views import HistoryViews
 from noetl.engine.remote_control import RemoteControl
 from noetl.engine.task_log import TaskLog
 from noetl.ports.catalog import AccessStore, AuditEntry
@@ -55,6 +56,7 @@ class ServerResources(Struct, frozen=True, kw_only=True):
     store: Store
     playbooks: CatalogPlaybooks
     results: ResultStore
+    views: HistoryViews
     logs: TaskLog
     credentials: EncryptedCredentials
     control: RemoteControl
