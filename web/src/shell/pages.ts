@@ -13,6 +13,14 @@ interface Row {
 const PAGES: readonly Row[] = [
   { pattern: "/", title: "Home", load: () => import("../page/home") },
   { pattern: "/executions", title: "Executions", load: () => import("../page/executions") },
+  { pattern: "/playbooks", title: "Playbooks", load: () => import("../page/playbooks") },
+  { pattern: "/playbooks/:path*", title: "Playbook", load: () => import("../page/playbook") },
+  { pattern: "/run/:path*", title: "Run", load: () => import("../page/run") },
+  { pattern: "/inbox", title: "Inbox", load: () => import("../page/inbox") },
+  { pattern: "/workers", title: "Workers", load: () => import("../page/workers") },
+  { pattern: "/credentials", title: "Credentials", load: () => import("../page/credentials") },
+  { pattern: "/tokens", title: "Tokens", load: () => import("../page/tokens") },
+  { pattern: "/audit", title: "Audit", load: () => import("../page/audit") },
   { pattern: "/login", title: "Sign in", load: () => import("../page/login") },
 ];
 
@@ -28,6 +36,12 @@ export interface Destination {
 export const DESTINATIONS: readonly Destination[] = [
   { path: "/", title: "Home", key: "h", role: "viewer" },
   { path: "/executions", title: "Executions", key: "e", role: "viewer" },
+  { path: "/playbooks", title: "Playbooks", key: "p", role: "viewer" },
+  { path: "/inbox", title: "Inbox", key: "i", role: "viewer" },
+  { path: "/workers", title: "Workers", key: "w", role: "viewer" },
+  { path: "/credentials", title: "Credentials", key: "c", role: "admin" },
+  { path: "/tokens", title: "Tokens", key: "t", role: "admin" },
+  { path: "/audit", title: "Audit", key: "a", role: "admin" },
 ];
 
 export function pageAt(path: string): { row: Row; parameters: Parameters } | null {
