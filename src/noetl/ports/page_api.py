@@ -209,14 +209,25 @@ class CompletionAnswer(_Answer, frozen=True, kw_only=True):
     items: list[CompletionItem]
 
 
+class ToolField(_Answer, frozen=True, kw_only=True):
+    """An input or a knob of a kind. `default` is JSON, empty if there is none."""
+
+    name: str
+    type: str
+    required: bool
+    default: str
+    description: str
+
+
 class ToolItem(_Answer, frozen=True, kw_only=True):
-    """A kind of task. `inputs` is the JSON Schema of what it takes; `workers` counts those that know it."""
+    """A kind of task. `knobs` stand under the task's `spec`; `workers` counts those that can run it."""
 
     kind: str
     summary: str
     result: str
     example: str
-    inputs: dict[str, Any]
+    inputs: list[ToolField]
+    knobs: list[ToolField]
     workers: int
 
 

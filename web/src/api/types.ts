@@ -1118,13 +1118,23 @@ export interface TokenRequest {
   expires_in?: number | null;
 }
 
-/** A kind of task. `inputs` is the JSON Schema of what it takes; `workers` counts those that know it. */
+/** An input or a knob of a kind. `default` is JSON, empty if there is none. */
+export interface ToolField {
+  name: string;
+  type: string;
+  required: boolean;
+  default: string;
+  description: string;
+}
+
+/** A kind of task. `knobs` stand under the task's `spec`; `workers` counts those that can run it. */
 export interface ToolItem {
   kind: string;
   summary: string;
   result: string;
   example: string;
-  inputs: Record<string, unknown>;
+  inputs: ToolField[];
+  knobs: ToolField[];
   workers: number;
 }
 
@@ -1221,6 +1231,14 @@ export interface WorkerRun {
 
 /** What each endpoint takes and gives, by the name that `CallerAnswer.may` has. */
 export interface Operations {
+  /** The picture of a registered playbook, `PATH@VERSION` or the newest, as `noetl graph` draws it. */
+  read_net: {
+    method: "GET";
+    path: "/api/catalog/{path}/net";
+    query: Record<string, never>;
+    body: undefined;
+    answer: NetAnswer;
+  };
   /** Register a playbook: the next version, or the newest if nothing has changed. */
   register_playbook: {
     method: "POST";
@@ -1268,6 +1286,30 @@ export interface Operations {
     query: { dialect?: "canonical" | "draft" | null; file?: string; };
     body: string | Record<string, unknown>;
     answer: ValidationAnswer;
+  };
+  /** The picture of a document, as `noetl graph` draws it, and all its problems. */
+  draw_net: {
+    method: "POST";
+    path: "/api/net";
+    query: { dialect?: "canonical" | "draft" | null; file?: string; };
+    body: string | Record<string, unknown>;
+    answer: DraftNet;
+  };
+  /** The kinds of tasks, with their inputs, and how many workers can run each. */
+  list_tools: {
+    method: "GET";
+    path: "/api/tools";
+    query: Record<string, never>;
+    body: undefined;
+    answer: ToolList;
+  };
+  /** The JSON Schema of playbooks, as `noetl schema` prints it. */
+  read_schema: {
+    method: "GET";
+    path: "/api/schema";
+    query: Record<string, never>;
+    body: undefined;
+    answer: Record<string, unknown>;
   };
   /** Start an execution, or up to 1,000 with a verdict for each. */
   start_execution: {

@@ -48,7 +48,7 @@ def spoken_dialect(dialect: str | None) -> str | None:
 
 async def _validate_document(call: ApiCall) -> Answer:
     """All problems of a document."""
-    text = _text_of(call.body)
+    text = body_text(call.body)
     examined = examine(
         text,
         call.query.file,
@@ -62,7 +62,7 @@ async def _validate_document(call: ApiCall) -> Answer:
 async def _register_playbook(call: ApiCall) -> Answer:
     """The next version of the playbook, or the newest if its content is the same."""
     resources = call.resources
-    text, dialect = _text_of(call.body), spoken_dialect(call.query.dialect)
+    text, dialect = body_text(call.body), spoken_dialect(call.query.dialect)
     allow_kinds = resources.playbooks.allow_kinds
     examined = examine(text, call.query.file, dialect=dialect, allow_kinds=allow_kinds)
     if (playbook := examined.playbook) is None:
@@ -152,7 +152,8 @@ def _unknown(name: str) -> ApiProblem:
     return ApiProblem("not_found", f"no playbook `{name}` is registered", hint=hint)
 
 
-def _text_of(body: bytes) -> str:
+def body_text(body: bytes) -> str:
+    """A document that came as a body. Raises ApiProblem."""
     try:
         return body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
