@@ -222,6 +222,18 @@ export interface DeletedPlaybook {
   versions: number[];
 }
 
+export interface DiffSide {
+  execution_id: string;
+  playbook: string;
+  version: string | null;
+  hash: string;
+  status: string;
+  events: number;
+  duration_ms: number;
+  started_at: string;
+  forked_from: string | null;
+}
+
 /** A token that ended without a run, why, and how its rules stood. */
 export interface DiscardedToken {
   arrival: TokenArrival;
@@ -230,6 +242,14 @@ export interface DiscardedToken {
   seq: number;
   reason: string;
   rules?: Condition[];
+}
+
+/** The first event that is not the same in both. A side without one has nothing to set against it. */
+export interface Divergence {
+  what: string;
+  path: string;
+  a: EventSide | null;
+  b: EventSide | null;
 }
 
 /** Something wrong with a playbook, as `noetl validate` says it. */
@@ -285,6 +305,15 @@ export interface EventPage {
   next_cursor: string | null;
 }
 
+/** An event of one of the two; `value` is what differs in it, cut to a readable length. */
+export interface EventSide {
+  seq: number;
+  name: string;
+  step: string | null;
+  run: string | null;
+  value: unknown;
+}
+
 /** An execution as it is. Large values are references. `marking` has tokens and runs by step. */
 export interface ExecutionDetail {
   execution_id: string;
@@ -310,6 +339,18 @@ export interface ExecutionDetail {
   ended_at: string | null;
   parent: string | null;
   requested_by: string | null;
+}
+
+/** What two executions have in common, and where they differ. Lists are in the order of the playbook. */
+export interface ExecutionDiff {
+  a: DiffSide;
+  b: DiffSide;
+  same_playbook: boolean;
+  common: number;
+  divergence: Divergence | null;
+  steps: StepDiff[];
+  guards: GuardDiff[];
+  values: ValueDiff[];
 }
 
 /**
@@ -400,6 +441,23 @@ export interface FirstFailure {
   input?: unknown;
 }
 
+/**
+ * What a fork would do; nothing is recorded.
+ *
+ * `repeats` are the tasks of runs that go on and those that began after `cut`, which run again if the fork
+ * comes to them; those that change something first.
+ */
+export interface ForkPreview {
+  execution_id: string;
+  at: number;
+  cut: number;
+  events: number;
+  kept: KeptStep[];
+  open: OpenRun[];
+  tokens: Record<string, number>;
+  repeats: RepeatedTask[];
+}
+
 /** A copy of the history up to event `at` goes on as a new execution, with these values laid over. */
 export interface ForkRequestBody {
   playbook?: string | Record<string, unknown> | null;
@@ -408,6 +466,19 @@ export interface ForkRequestBody {
   at: number;
   workload?: Record<string, unknown>;
   ctx?: Record<string, unknown>;
+}
+
+/**
+ * A guard that came out differently: of an arc, or of admission (`arc` is then null).
+ *
+ * `occurrence` counts the runs of the step from 1.
+ */
+export interface GuardDiff {
+  step: string;
+  arc: string | null;
+  occurrence: number;
+  a: Condition | null;
+  b: Condition | null;
 }
 
 export interface HealthAnswer {
@@ -483,6 +554,12 @@ export interface IterationBar {
   begin: number;
   end: number | null;
   status: "completed" | "failed" | "running";
+}
+
+/** A step whose runs are taken over as they ended. */
+export interface KeptStep {
+  step: string;
+  runs: number;
 }
 
 /** What tasks of an execution and of its children wrote, in order of time. */
@@ -640,6 +717,14 @@ export interface NetText {
   y: number;
   text: string;
   style: "badge" | "desc" | "detail" | "kind" | "mark" | "name" | "note" | "task";
+}
+
+/** A run that goes on: where it stands, and how many iterations of it are open. */
+export interface OpenRun {
+  run: string;
+  step: string;
+  task: string | null;
+  iterations: number;
 }
 
 /** `recorded` is false if the process that runs the execution has not read the command yet. */
@@ -854,6 +939,42 @@ export interface RegisteredPlaybook {
   problems: DocumentProblem[];
 }
 
+/** What a retry or a redrive would open again; nothing is recorded. */
+export interface ReopenPreview {
+  execution_id: string;
+  runs: OpenRun[];
+  steps: string[];
+  superseded: string[];
+  iterations: number;
+  children: string[];
+  repeats: RepeatedTask[];
+}
+
+/** A task whose attempts begin again, or may: how often it has begun, and whether it changes something. */
+export interface RepeatedTask {
+  step: string;
+  task: string;
+  kind: string;
+  line: number;
+  effect: "none" | "unknown" | "write";
+  begun: number;
+}
+
+/**
+ * Some of the rows of a stored value, cut to a readable length.
+ *
+ * Of a list its elements, of a table mappings, of a mapping `{key, value}`, of a text its lines; anything
+ * else is one row.
+ */
+export interface ResultRows {
+  type: "list" | "mapping" | "table" | "text" | "value";
+  columns: string[];
+  offset: number;
+  total: number | null;
+  rows: unknown[];
+  next_offset: number | null;
+}
+
 /** An attempt that was repeated, and why. */
 export interface RetriedAttempt {
   seq: number;
@@ -1043,6 +1164,17 @@ export interface StartedExecution {
   error?: ProblemDocument | null;
 }
 
+/** A step that came to something in one of the two. `differs` looks at status, runs, result and error. */
+export interface StepDiff {
+  step: string;
+  differs: boolean;
+  status: [string | null, string | null];
+  runs: [number, number];
+  worked: [number, number];
+  result: [unknown, unknown];
+  error: [Record<string, unknown> | null, Record<string, unknown> | null];
+}
+
 /** Why a step ran, runs, waits, or was not reached. */
 export interface StepExplanation {
   execution_id: string;
@@ -1145,6 +1277,25 @@ export interface ToolList {
 export interface ValidationAnswer {
   ok: boolean;
   problems: DocumentProblem[];
+}
+
+/** A value of workload, ctx or the result that differs; `missing` says in which it is not there. */
+export interface ValueDiff {
+  path: string;
+  a: unknown;
+  b: unknown;
+  missing: "" | "a" | "b";
+}
+
+/** What deciding an execution again has shown; `ok` if all came out the same. */
+export interface VerificationAnswer {
+  ok: boolean;
+  execution_id: string;
+  events: number;
+  verdicts: number;
+  unjudged: number;
+  differences: Record<string, unknown>[];
+  notes: string[];
 }
 
 /** The newest first. */
@@ -1374,6 +1525,14 @@ export interface Operations {
     query: { at?: number; cursor?: string; limit?: number; };
     body: undefined;
     answer: RunDetail;
+  };
+  /** The picture of the document that an execution runs, or went on with, as numbers. */
+  read_execution_net: {
+    method: "GET";
+    path: "/api/executions/{execution_id}/net";
+    query: Record<string, never>;
+    body: undefined;
+    answer: NetAnswer;
   };
   /** The value of an expression after an event, as the last run of a step sees it if one is named. */
   evaluate_expression: {
