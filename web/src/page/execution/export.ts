@@ -94,7 +94,7 @@ function exportedPage(title: string, script: string, style: string, data: Export
     '<html lang="en"><head><meta charset="utf-8"><base href="./">',
     `<meta http-equiv="Content-Security-Policy" content="${policy}">`,
     '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">',
-    `<title>${escaped}</title><style>${style}</style></head><body><div id="app"></div>`,
+    `<title>${escaped}</title><style>${style}\n:root { --header: 0px; }</style></head><body><div id="app"></div>`,
     `<script type="application/json" id="data">${JSON.stringify(data).replaceAll("<", "\\u003c")}</script>`,
     `<script>${script.replaceAll("</script", "<\\/script")}</script></body></html>`,
   ].join("\n");
