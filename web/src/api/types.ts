@@ -300,11 +300,14 @@ export interface ExecutionDetail {
   steps: Record<string, Record<string, unknown>>;
   warnings: DocumentProblem[];
   forked_from: string | null;
+  forked_at: number | null;
   marking: Record<string, Record<string, number>>;
   workload: Record<string, unknown>;
   labels: Record<string, string>;
   priority: number;
   hash: string;
+  file: string | null;
+  registered: string | null;
   events: number;
   started_at: string;
   ended_at: string | null;
@@ -375,6 +378,11 @@ export interface Explanation {
   cancelled?: Cancellation | null;
 }
 
+/** Of an execution, then of the child that failed it, down to the lowest; none if nothing failed. */
+export interface FailureChain {
+  failures: FailureReport[];
+}
+
 /** Failed executions of a playbook with the same error, of the last 24 hours; `newest` is one of them. */
 export interface FailureGroup {
   path: string;
@@ -385,6 +393,42 @@ export interface FailureGroup {
   newest: string;
   first_at: string;
   last_at: string;
+}
+
+/** The line that a failure is about: of the playbook, or of a script that a task ran. */
+export interface FailureLocation {
+  file: string;
+  line: number;
+  column: number;
+  text: string;
+  in_playbook: boolean;
+}
+
+/**
+ * Everything known of how one execution failed. Of one that was cancelled `kind` is null.
+ *
+ * `cause` is the kind of what failed, of a loop that of its iteration; it is empty if a retry alone may
+ * help. `document` names the playbook as problems do, `file` where it was read.
+ */
+export interface FailureReport {
+  execution_id: string;
+  playbook: string;
+  status: string;
+  step: string | null;
+  task: string | null;
+  attempt: number | null;
+  iteration: number | null;
+  kind: string | null;
+  message: string;
+  cause: string;
+  location: FailureLocation | null;
+  input: unknown;
+  printed: string[];
+  traceback: string;
+  logged: boolean;
+  retriable: boolean;
+  document: string;
+  file: string;
 }
 
 /** The first failure that nobody looked at. */
@@ -1118,13 +1162,23 @@ export interface TokenRequest {
   expires_in?: number | null;
 }
 
-/** A kind of task. `inputs` is the JSON Schema of what it takes; `workers` counts those that know it. */
+/** An input or a knob of a kind. `default` is JSON, empty if there is none. */
+export interface ToolField {
+  name: string;
+  type: string;
+  required: boolean;
+  default: string;
+  description: string;
+}
+
+/** A kind of task. `knobs` stand under the task's `spec`; `workers` counts those that can run it. */
 export interface ToolItem {
   kind: string;
   summary: string;
   result: string;
   example: string;
-  inputs: Record<string, unknown>;
+  inputs: ToolField[];
+  knobs: ToolField[];
   workers: number;
 }
 
@@ -1221,6 +1275,14 @@ export interface WorkerRun {
 
 /** What each endpoint takes and gives, by the name that `CallerAnswer.may` has. */
 export interface Operations {
+  /** The picture of a registered playbook, `PATH@VERSION` or the newest, as `noetl graph` draws it. */
+  read_net: {
+    method: "GET";
+    path: "/api/catalog/{path}/net";
+    query: Record<string, never>;
+    body: undefined;
+    answer: NetAnswer;
+  };
   /** Register a playbook: the next version, or the newest if nothing has changed. */
   register_playbook: {
     method: "POST";
@@ -1269,6 +1331,30 @@ export interface Operations {
     body: string | Record<string, unknown>;
     answer: ValidationAnswer;
   };
+  /** The picture of a document, as `noetl graph` draws it, and all its problems. */
+  draw_net: {
+    method: "POST";
+    path: "/api/net";
+    query: { dialect?: "canonical" | "draft" | null; file?: string; };
+    body: string | Record<string, unknown>;
+    answer: DraftNet;
+  };
+  /** The kinds of tasks, with their inputs, and how many workers can run each. */
+  list_tools: {
+    method: "GET";
+    path: "/api/tools";
+    query: Record<string, never>;
+    body: undefined;
+    answer: ToolList;
+  };
+  /** The JSON Schema of playbooks, as `noetl schema` prints it. */
+  read_schema: {
+    method: "GET";
+    path: "/api/schema";
+    query: Record<string, never>;
+    body: undefined;
+    answer: Record<string, unknown>;
+  };
   /** Start an execution, or up to 1,000 with a verdict for each. */
   start_execution: {
     method: "POST";
@@ -1292,6 +1378,14 @@ export interface Operations {
     query: { wait?: number; };
     body: undefined;
     answer: ExecutionDetail;
+  };
+  /** How an execution failed, then the children that failed it, down to the lowest. */
+  read_failures: {
+    method: "GET";
+    path: "/api/executions/{execution_id}/failures";
+    query: Record<string, never>;
+    body: undefined;
+    answer: FailureChain;
   };
   /** The state of an execution as it was after an event. */
   read_state: {

@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Route
 from noetl.server.http.access import Authentication, HostCheck
 from noetl.server.http.admin_endpoints import ADMIN_ENDPOINTS
 from noetl.server.http.catalog_endpoints import CATALOG_ENDPOINTS
+from noetl.server.http.editor_endpoints import EDITOR_ENDPOINTS, NET_ENDPOINT
 from noetl.server.http.endpoint import JSON, Endpoint
 from noetl.server.http.execution_endpoints import EXECUTION_ENDPOINTS
 from noetl.server.http.execution_start import START_ENDPOINT
@@ -29,7 +30,9 @@ from noetl.server.http.worker_endpoints import WORKER_ENDPOINTS
 from noetl.web.assets import PageRoute
 
 ENDPOINTS: tuple[Endpoint, ...] = (
+    NET_ENDPOINT,
     *CATALOG_ENDPOINTS,
+    *EDITOR_ENDPOINTS,
     START_ENDPOINT,
     *EXECUTION_ENDPOINTS,
     *VIEW_ENDPOINTS,

@@ -107,7 +107,7 @@ def _responses(endpoint: Endpoint, by_type: dict[str, Any]) -> dict[str, Any]:
     for status in (endpoint.status, *endpoint.also):
         description = "as asked" if status == endpoint.status else "likewise"
         responses[str(status)] = {"description": description} | (
-            {"content": content} if status != 204 else {}
+            {"content": content} if status not in (204, 304) else {}
         )
     problem = {"application/problem+json": {"schema": by_type[repr(ProblemDocument)]}}
     for status, codes in sorted(_problem_statuses(endpoint).items()):

@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from noetl.engine.catalog.catalog_playbooks import CatalogPlaybooks
 from noetl.engine.engine import Engine
@@ -16,6 +16,7 @@ from noetl.ports.store import Store
 from noetl.server.engine_observer import EngineObserver
 from noetl.server.http.browser_sessions import BrowserSessions
 from noetl.server.http.event_bell import EventBell
+from noetl.server.http.net_cache import NetCache
 from noetl.server.plane.sessions import Sessions
 from noetl.server.plane.worker_plane import WorkerPlane
 from noetl.stores.credentials.encrypted_credentials import EncryptedCredentials
@@ -69,6 +70,7 @@ class ServerResources(Struct, frozen=True, kw_only=True):
     started_at: int
     """In microseconds since 1970."""
     limits: ServerLimits = ServerLimits()
+    nets: NetCache = field(default_factory=NetCache)
 
     @property
     def sessions(self) -> Sessions:
