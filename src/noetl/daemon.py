@@ -20,7 +20,7 @@ from noetl.engine.remote_control import RemoteControl
 from noetl.engine.task_log import TaskLog
 from noetl.home import key_location, result_store_of
 from noetl.model.timestamp import now_micros
-from noetl.ports.http_api import TokenRequest
+from noetl.ports.admin_api import TokenRequest
 from noetl.ports.store import Store
 from noetl.process_log import LogEvent, log_event
 from noetl.server.engine_observer import EngineObserver

@@ -39,7 +39,8 @@ def test_an_execution_runs_to_its_end(client: Client) -> None:
     detail = client.wait(start(client, workload={"name": "Ada"}, labels={"team": "shop"}))
     assert (detail.status, detail.result) == ("completed", {"greeting": "Hello Ada"})
     assert (detail.playbook, detail.version, detail.labels) == ("examples/greet", "1.0", {"team": "shop"})
-    assert detail.steps == {"start": {"status": "completed", "runs": 1}}
+    step = detail.steps["start"]
+    assert (list(detail.steps), step["status"], step["runs"]) == (["start"], "completed", 1)
     assert detail.requested_by == "local-admin"
     assert detail.workload == {"name": "Ada"}
 
@@ -243,7 +244,7 @@ def test_what_is_stuck_is_completed_by_hand_and_goes_on(client: Client) -> None:
     execution_id = waiting(client)
     assert client.complete(execution_id, "start", {"by": "hand"}).recorded
     detail = client.wait(execution_id)
-    assert (detail.status, detail.steps["end"]) == ("completed", {"status": "completed", "runs": 1})
+    assert (detail.status, detail.steps["end"]["status"]) == ("completed", "completed")
     ended = next(e["data"] for e in client.events(execution_id).events if e["name"] == "StepCompletedByHand")
     assert (ended["result"], ended["by"]) == ({"by": "hand"}, "local-admin")
     with pytest.raises(ServerError) as refused:

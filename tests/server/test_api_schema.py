@@ -81,6 +81,7 @@ CALLED = {
     "list_executions": "list",
     "read_execution": "show",
     "read_explanation": "explanation",
+    "read_failures": "failures",
     "list_events": "events",
     "stream_events": "stream",
     "read_logs": "logs",

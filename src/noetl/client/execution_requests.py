@@ -18,6 +18,7 @@ from noetl.ports.http_api import (
     EventPage,
     ExecutionDetail,
     ExecutionItems,
+    FailureChain,
     LogPage,
     OperationAnswer,
     StartedBatch,
@@ -57,6 +58,7 @@ class ExecutionRequests(ViewRequests):
         version: int | None = None,
         error_kind: str = "",
         q: str = "",
+        parent: str = "",
         roots: bool = False,
         cursor: str = "",
         limit: int = 100,
@@ -74,6 +76,7 @@ class ExecutionRequests(ViewRequests):
             "version": version or "",
             "error_kind": error_kind,
             "q": q,
+            "parent": parent,
             "cursor": cursor,
         }
         query["label"] = tuple(f"{name}={value}" for name, value in (labels or {}).items())
@@ -121,6 +124,10 @@ class ExecutionRequests(ViewRequests):
                 if failures > 3:
                     raise
                 await asyncio.sleep(_RECONNECT_SECONDS)
+
+    async def failures(self, execution_id: str) -> FailureChain:
+        """How it failed, then the children that failed it, down to the lowest."""
+        return await self._ask("GET", f"{execution_path(execution_id)}/failures", FailureChain)
 
     async def logs(self, execution_id: str, *, step: str = "", task: str = "") -> LogPage:
         """What tasks wrote so far."""

@@ -8,25 +8,27 @@ from urllib.parse import quote
 
 from noetl.client.execution_requests import ExecutionRequests
 from noetl.own_loop import in_own_loop
-from noetl.ports.http_api import (
+from noetl.ports.admin_api import (
     AuditPage,
     CreatedToken,
     CredentialDetail,
     CredentialItem,
     CredentialList,
-    DeletedPlaybook,
     DrainAnswer,
     HealthAnswer,
-    PlaybookList,
-    PlaybookText,
     PoolList,
-    RegisteredPlaybook,
     ServerStatus,
     TokenItem,
     TokenList,
+    WorkerList,
+)
+from noetl.ports.http_api import (
+    DeletedPlaybook,
+    PlaybookList,
+    PlaybookText,
+    RegisteredPlaybook,
     ValidationAnswer,
     VersionList,
-    WorkerList,
 )
 from noetl.ports.page_api import CallerAnswer, DraftNet, LoginLink, NetAnswer, ToolList
 
@@ -200,6 +202,7 @@ class Client:
     events = _sync(AsyncClient.events)
     state = _sync(AsyncClient.state)
     explanation = _sync(AsyncClient.explanation)
+    failures = _sync(AsyncClient.failures)
     step_explanation = _sync(AsyncClient.step_explanation)
     index = _sync(AsyncClient.index)
     execution_net = _sync(AsyncClient.execution_net)

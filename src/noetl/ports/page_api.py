@@ -5,38 +5,31 @@ Times are UTC, as in events; lengths of pictures are pixels, `x` to the right an
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from noetl.ports.http_api import DocumentProblem, ExecutionItem, PoolItem, ProblemDocument, Role
+from noetl.ports.admin_api import PoolItem
+from noetl.ports.http_api import ApiAnswer, ApiRequest, DocumentProblem, ExecutionItem, ProblemDocument, Role
 
 PicturePoint: TypeAlias = tuple[float, float]
 CompletionKind: TypeAlias = Literal["key", "kind", "step", "task", "value", "namespace", "name", "function"]
 TopicKind: TypeAlias = Literal["executions", "execution", "waits", "workers", "queue"]
 
 
-class _Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What comes in: a key that nobody knows is refused."""
-
-
-class _Answer(Struct, frozen=True, kw_only=True):
-    """What goes out."""
-
-
-class SessionRequest(_Request, frozen=True, kw_only=True):
+class SessionRequest(ApiRequest, frozen=True, kw_only=True):
     """A token, or the code of a login link, which is good for one time."""
 
     token: Annotated[str, Meta(min_length=1, max_length=500)] | None = None
     code: Annotated[str, Meta(min_length=1, max_length=500)] | None = None
 
 
-class LoginLink(_Answer, frozen=True, kw_only=True):
+class LoginLink(ApiAnswer, frozen=True, kw_only=True):
     """`path` is to be opened at the address of the server, once, before `expires_at`."""
 
     path: str
     expires_at: str
 
 
-class CallerAnswer(_Answer, frozen=True, kw_only=True):
+class CallerAnswer(ApiAnswer, frozen=True, kw_only=True):
     """Who asks, as the server knows them.
 
     `may` has the names of the operations that the role allows, as the OpenAPI document calls them. `zone` is
@@ -51,7 +44,7 @@ class CallerAnswer(_Answer, frozen=True, kw_only=True):
     zone: str
 
 
-class NetText(_Answer, frozen=True, kw_only=True):
+class NetText(ApiAnswer, frozen=True, kw_only=True):
     """A line of text on a card, from the card's corner; `y` is its baseline."""
 
     x: float
@@ -60,7 +53,7 @@ class NetText(_Answer, frozen=True, kw_only=True):
     style: Literal["name", "desc", "note", "badge", "detail", "task", "kind", "mark"]
 
 
-class NetIcon(_Answer, frozen=True, kw_only=True):
+class NetIcon(ApiAnswer, frozen=True, kw_only=True):
     """A small drawing on a card, about 11 pixels wide; `x` and `y` are its middle."""
 
     x: float
@@ -68,7 +61,7 @@ class NetIcon(_Answer, frozen=True, kw_only=True):
     kind: Literal["admit", "join", "loop", "retry", "jump", "break"]
 
 
-class NetPill(_Answer, frozen=True, kw_only=True):
+class NetPill(ApiAnswer, frozen=True, kw_only=True):
     """A rounded field with a word on a card, 16 pixels high; `y` is its middle."""
 
     x: float
@@ -77,7 +70,7 @@ class NetPill(_Answer, frozen=True, kw_only=True):
     text: str
 
 
-class NetBadge(_Answer, frozen=True, kw_only=True):
+class NetBadge(ApiAnswer, frozen=True, kw_only=True):
     """What decides how a pipeline runs: its gate, its join, its loop."""
 
     kind: Literal["admit", "join", "loop"]
@@ -85,14 +78,14 @@ class NetBadge(_Answer, frozen=True, kw_only=True):
     detail: str
 
 
-class NetMark(_Answer, frozen=True, kw_only=True):
+class NetMark(ApiAnswer, frozen=True, kw_only=True):
     """What the policy of a task may do besides going on."""
 
     kind: Literal["retry", "jump", "break"]
     text: str
 
 
-class NetTask(_Answer, frozen=True, kw_only=True):
+class NetTask(ApiAnswer, frozen=True, kw_only=True):
     """A task of a step's pipeline; `line` is where it stands in the document."""
 
     label: str
@@ -101,7 +94,7 @@ class NetTask(_Answer, frozen=True, kw_only=True):
     line: int
 
 
-class NetBox(_Answer, frozen=True, kw_only=True):
+class NetBox(ApiAnswer, frozen=True, kw_only=True):
     """A step as a card, and what is on it. `line` is where it stands in the document.
 
     `inclusive`: more than one arc, and every one whose guard holds is taken. `rule` is the height of the line
@@ -128,7 +121,7 @@ class NetBox(_Answer, frozen=True, kw_only=True):
     dots: list[float]
 
 
-class NetLabel(_Answer, frozen=True, kw_only=True):
+class NetLabel(ApiAnswer, frozen=True, kw_only=True):
     """Where the label of a route is, and its lines of text, shortened to fit."""
 
     x: float
@@ -138,7 +131,7 @@ class NetLabel(_Answer, frozen=True, kw_only=True):
     lines: list[str]
 
 
-class NetRoute(_Answer, frozen=True, kw_only=True):
+class NetRoute(ApiAnswer, frozen=True, kw_only=True):
     """An arc. `number` counts the arcs of its step from 0, as events do.
 
     `guard` is the whole condition, `text` what is left of it beside the `mark`. `order` is empty for an only
@@ -159,7 +152,7 @@ class NetRoute(_Answer, frozen=True, kw_only=True):
     label: NetLabel | None
 
 
-class NetAnswer(_Answer, frozen=True, kw_only=True):
+class NetAnswer(ApiAnswer, frozen=True, kw_only=True):
     """The picture that `noetl graph` draws, as numbers. Boxes and routes are in the order of the document."""
 
     hash: str
@@ -172,14 +165,14 @@ class NetAnswer(_Answer, frozen=True, kw_only=True):
     routes: list[NetRoute]
 
 
-class DraftNet(_Answer, frozen=True, kw_only=True):
+class DraftNet(ApiAnswer, frozen=True, kw_only=True):
     """The picture of a document that is not registered; none if it has errors."""
 
     net: NetAnswer | None
     problems: list[DocumentProblem]
 
 
-class CompletionRequest(_Request, frozen=True, kw_only=True):
+class CompletionRequest(ApiRequest, frozen=True, kw_only=True):
     """A text that may be wrong at this moment, and a place in it: `line` and `column` from 1.
 
     `column` is that of the character behind the cursor, counted in characters (code points).
@@ -190,7 +183,7 @@ class CompletionRequest(_Request, frozen=True, kw_only=True):
     column: Annotated[int, Meta(ge=1, le=1_000_000)]
 
 
-class CompletionItem(_Answer, frozen=True, kw_only=True):
+class CompletionItem(ApiAnswer, frozen=True, kw_only=True):
     """`insert` takes the place of what is written; `detail` is short, `doc` a sentence or two."""
 
     label: str
@@ -200,7 +193,7 @@ class CompletionItem(_Answer, frozen=True, kw_only=True):
     doc: str
 
 
-class CompletionAnswer(_Answer, frozen=True, kw_only=True):
+class CompletionAnswer(ApiAnswer, frozen=True, kw_only=True):
     """What may stand there, the likeliest first. It replaces the columns from `start` up to `end`."""
 
     line: int
@@ -209,7 +202,7 @@ class CompletionAnswer(_Answer, frozen=True, kw_only=True):
     items: list[CompletionItem]
 
 
-class ToolField(_Answer, frozen=True, kw_only=True):
+class ToolField(ApiAnswer, frozen=True, kw_only=True):
     """An input or a knob of a kind. `default` is JSON, empty if there is none."""
 
     name: str
@@ -219,7 +212,7 @@ class ToolField(_Answer, frozen=True, kw_only=True):
     description: str
 
 
-class ToolItem(_Answer, frozen=True, kw_only=True):
+class ToolItem(ApiAnswer, frozen=True, kw_only=True):
     """A kind of task. `knobs` stand under the task's `spec`; `workers` counts those that can run it."""
 
     kind: str
@@ -231,11 +224,11 @@ class ToolItem(_Answer, frozen=True, kw_only=True):
     workers: int
 
 
-class ToolList(_Answer, frozen=True, kw_only=True):
+class ToolList(ApiAnswer, frozen=True, kw_only=True):
     tools: list[ToolItem]
 
 
-class PlannedTask(_Answer, frozen=True, kw_only=True):
+class PlannedTask(ApiAnswer, frozen=True, kw_only=True):
     """A task that cannot run as things are, and why."""
 
     step: str
@@ -245,7 +238,7 @@ class PlannedTask(_Answer, frozen=True, kw_only=True):
     hint: str
 
 
-class PlanAnswer(_Answer, frozen=True, kw_only=True):
+class PlanAnswer(ApiAnswer, frozen=True, kw_only=True):
     """What a start would do; nothing was recorded. `error` says why it would be refused, if so.
 
     `workload` is merged with the defaults of the document. `waiting` says what would wait, and for what.
@@ -264,7 +257,7 @@ class PlanAnswer(_Answer, frozen=True, kw_only=True):
     problems: list[DocumentProblem]
 
 
-class StepStatistics(_Answer, frozen=True, kw_only=True):
+class StepStatistics(ApiAnswer, frozen=True, kw_only=True):
     """The ended runs of a step in the executions that were looked at; milliseconds."""
 
     step: str
@@ -275,7 +268,7 @@ class StepStatistics(_Answer, frozen=True, kw_only=True):
     most_ms: float
 
 
-class PlaybookStatistics(_Answer, frozen=True, kw_only=True):
+class PlaybookStatistics(ApiAnswer, frozen=True, kw_only=True):
     """Of the newest executions of a playbook. `ended` counts them by how they ended; milliseconds."""
 
     path: str
@@ -286,7 +279,7 @@ class PlaybookStatistics(_Answer, frozen=True, kw_only=True):
     steps: list[StepStatistics]
 
 
-class FailureGroup(_Answer, frozen=True, kw_only=True):
+class FailureGroup(ApiAnswer, frozen=True, kw_only=True):
     """Failed executions of a playbook with the same error, of the last 24 hours; `newest` is one of them."""
 
     path: str
@@ -299,7 +292,7 @@ class FailureGroup(_Answer, frozen=True, kw_only=True):
     last_at: str
 
 
-class HourCount(_Answer, frozen=True, kw_only=True):
+class HourCount(ApiAnswer, frozen=True, kw_only=True):
     """Executions that began in the hour from `at`, by what became of them; `running` has the paused ones."""
 
     at: str
@@ -309,7 +302,7 @@ class HourCount(_Answer, frozen=True, kw_only=True):
     cancelled: int
 
 
-class LostWorker(_Answer, frozen=True, kw_only=True):
+class LostWorker(ApiAnswer, frozen=True, kw_only=True):
     """A worker that went silent in the last 24 hours while it had runs, and has not come back."""
 
     worker: str
@@ -317,7 +310,7 @@ class LostWorker(_Answer, frozen=True, kw_only=True):
     runs: int
 
 
-class WaitItem(_Answer, frozen=True, kw_only=True):
+class WaitItem(ApiAnswer, frozen=True, kw_only=True):
     """A task that waits for a person: an answer names it by `wait`.
 
     `assignee` has the names of tokens that may answer; empty: every operator. `answerable` says whether the
@@ -341,14 +334,14 @@ class WaitItem(_Answer, frozen=True, kw_only=True):
     labels: dict[str, str]
 
 
-class WaitList(_Answer, frozen=True, kw_only=True):
+class WaitList(ApiAnswer, frozen=True, kw_only=True):
     """The oldest first."""
 
     waits: list[WaitItem]
     next_cursor: str | None
 
 
-class Overview(_Answer, frozen=True, kw_only=True):
+class Overview(ApiAnswer, frozen=True, kw_only=True):
     """What needs somebody, what runs, and the last 24 hours.
 
     `failures` are grouped by error, the most frequent first; `waits` are the oldest, `waiting` counts all of
@@ -368,7 +361,7 @@ class Overview(_Answer, frozen=True, kw_only=True):
     playbooks: int
 
 
-class QueuedRun(_Answer, frozen=True, kw_only=True):
+class QueuedRun(ApiAnswer, frozen=True, kw_only=True):
     """A run that is ready; `age` is in seconds. `reason` says why no worker has it."""
 
     execution_id: str
@@ -387,11 +380,11 @@ class QueuePool(PoolItem, frozen=True, kw_only=True):
     runs: list[QueuedRun]
 
 
-class QueueAnswer(_Answer, frozen=True, kw_only=True):
+class QueueAnswer(ApiAnswer, frozen=True, kw_only=True):
     pools: list[QueuePool]
 
 
-class CredentialUse(_Answer, frozen=True, kw_only=True):
+class CredentialUse(ApiAnswer, frozen=True, kw_only=True):
     """A task of a registered playbook that names a credential."""
 
     path: str
@@ -400,7 +393,7 @@ class CredentialUse(_Answer, frozen=True, kw_only=True):
     task: str
 
 
-class CredentialUsage(_Answer, frozen=True, kw_only=True):
+class CredentialUsage(ApiAnswer, frozen=True, kw_only=True):
     """By the newest versions of playbooks. `stored` is false if there is no credential of this name."""
 
     name: str
@@ -408,24 +401,24 @@ class CredentialUsage(_Answer, frozen=True, kw_only=True):
     uses: list[CredentialUse]
 
 
-class CredentialUsageList(_Answer, frozen=True, kw_only=True):
+class CredentialUsageList(ApiAnswer, frozen=True, kw_only=True):
     usage: list[CredentialUsage]
 
 
-class ExecutionsMessage(_Answer, frozen=True, kw_only=True):
+class ExecutionsMessage(ApiAnswer, frozen=True, kw_only=True):
     """The SSE event `executions`: executions that are new or changed, as they are now."""
 
     executions: list[ExecutionItem]
 
 
-class ExecutionMessage(_Answer, frozen=True, kw_only=True):
+class ExecutionMessage(ApiAnswer, frozen=True, kw_only=True):
     """The SSE event `execution`: new envelopes of one of the executions of the topics, in order."""
 
     execution_id: str
     events: list[dict[str, Any]]
 
 
-class ChangeMessage(_Answer, frozen=True, kw_only=True):
+class ChangeMessage(ApiAnswer, frozen=True, kw_only=True):
     """The SSE events `waits`, `workers` and `queue`: that changed, and is to be read again."""
 
     topic: TopicKind

@@ -329,11 +329,14 @@ export interface ExecutionDetail {
   steps: Record<string, Record<string, unknown>>;
   warnings: DocumentProblem[];
   forked_from: string | null;
+  forked_at: number | null;
   marking: Record<string, Record<string, number>>;
   workload: Record<string, unknown>;
   labels: Record<string, string>;
   priority: number;
   hash: string;
+  file: string | null;
+  registered: string | null;
   events: number;
   started_at: string;
   ended_at: string | null;
@@ -416,6 +419,11 @@ export interface Explanation {
   cancelled?: Cancellation | null;
 }
 
+/** Of an execution, then of the child that failed it, down to the lowest; none if nothing failed. */
+export interface FailureChain {
+  failures: FailureReport[];
+}
+
 /** Failed executions of a playbook with the same error, of the last 24 hours; `newest` is one of them. */
 export interface FailureGroup {
   path: string;
@@ -426,6 +434,42 @@ export interface FailureGroup {
   newest: string;
   first_at: string;
   last_at: string;
+}
+
+/** The line that a failure is about: of the playbook, or of a script that a task ran. */
+export interface FailureLocation {
+  file: string;
+  line: number;
+  column: number;
+  text: string;
+  in_playbook: boolean;
+}
+
+/**
+ * Everything known of how one execution failed. Of one that was cancelled `kind` is null.
+ *
+ * `cause` is the kind of what failed, of a loop that of its iteration; it is empty if a retry alone may
+ * help. `document` names the playbook as problems do, `file` where it was read.
+ */
+export interface FailureReport {
+  execution_id: string;
+  playbook: string;
+  status: string;
+  step: string | null;
+  task: string | null;
+  attempt: number | null;
+  iteration: number | null;
+  kind: string | null;
+  message: string;
+  cause: string;
+  location: FailureLocation | null;
+  input: unknown;
+  printed: string[];
+  traceback: string;
+  logged: boolean;
+  retriable: boolean;
+  document: string;
+  file: string;
 }
 
 /** The first failure that nobody looked at. */
@@ -1485,6 +1529,14 @@ export interface Operations {
     query: { wait?: number; };
     body: undefined;
     answer: ExecutionDetail;
+  };
+  /** How an execution failed, then the children that failed it, down to the lowest. */
+  read_failures: {
+    method: "GET";
+    path: "/api/executions/{execution_id}/failures";
+    query: Record<string, never>;
+    body: undefined;
+    answer: FailureChain;
   };
   /** The state of an execution as it was after an event. */
   read_state: {

@@ -18,6 +18,7 @@ const PAGES: readonly Row[] = [
   { pattern: "/playbooks", title: "Playbooks", load: () => import("../page/playbooks") },
   { pattern: "/playbooks/:path*", title: "Playbook", load: () => import("../page/playbook") },
   { pattern: "/run/:path*", title: "Run", load: () => import("../page/run") },
+  { pattern: "/edit/:path*", title: "Edit", load: () => import("../page/edit") },
   { pattern: "/inbox", title: "Inbox", load: () => import("../page/inbox") },
   { pattern: "/workers", title: "Workers", load: () => import("../page/workers") },
   { pattern: "/credentials", title: "Credentials", load: () => import("../page/credentials") },

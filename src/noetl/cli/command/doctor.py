@@ -10,7 +10,7 @@ from noetl.cli import console, options
 
 if TYPE_CHECKING:
     from noetl.client.http_client import AsyncClient
-    from noetl.ports.http_api import PoolItem, ServerStatus
+    from noetl.ports.admin_api import PoolItem, ServerStatus
     from noetl.ports.store import ExecutionRecord, Store
     from noetl.settings import Configuration
     from noetl.stores.home_folder import Home

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from noetl.dsl.document.playbook import Playbook
-from noetl.engine.catalog.playbook_record import decode_record, load_record
+from noetl.engine.catalog.playbook_record import PlaybookSource, decode_record, decode_source, load_record
 from noetl.engine.history.lookup import (
     CHECK,
     HistoryUnreadable,
@@ -39,6 +39,13 @@ class RecordedHistory(Struct, frozen=True):
     plan: Plan
     events: list[Event]
     cuts: list[int]
+    document: bytes
+    """Its playbook as the store keeps it."""
+
+    @property
+    def source(self) -> PlaybookSource:
+        """What its playbook was read from. Raises PlaybookUnreadable."""
+        return decode_source(self.document)
 
     @property
     def playbook(self) -> Playbook:
@@ -63,10 +70,18 @@ class History(RecordedHistory, frozen=True):
 
 async def read_plan(store: Store, record: ExecutionRecord, allow_kinds: Iterable[str] = ()) -> Plan:
     """The playbook that the execution runs. Raises HistoryUnreadable, PlaybookUnreadable."""
+    return _plan_of(await _read_document(store, record), allow_kinds)
+
+
+async def _read_document(store: Store, record: ExecutionRecord) -> bytes:
     data = await store.playbook(record.playbook)
     if data is None:
         raise HistoryUnreadable(f"the playbook of {record.execution_id} is missing in the store", CHECK)
-    return _recorded_plan(data) or Plan(load_record(data, allow_kinds))
+    return data
+
+
+def _plan_of(document: bytes, allow_kinds: Iterable[str]) -> Plan:
+    return _recorded_plan(document) or Plan(load_record(document, allow_kinds))
 
 
 @lru_cache(maxsize=16)
@@ -83,7 +98,8 @@ def _recorded_plan(data: bytes) -> Plan | None:
 async def read_history(store: Store, name: str, allow_kinds: Iterable[str] = ()) -> History:
     """All of an execution, found as by `find_execution`. Raises ExecutionUnknown, HistoryUnreadable."""
     record = await find_execution(store, name)
-    plan = await read_plan(store, record, allow_kinds)
+    document = await _read_document(store, record)
+    plan = _plan_of(document, allow_kinds)
     state = new_state(plan, record.execution_id)
     events: list[Event] = []
     cuts: list[int] = []
@@ -93,7 +109,7 @@ async def read_history(store: Store, name: str, allow_kinds: Iterable[str] = ())
         cuts += [row.seq for row in rows if row.last]
         fold_events(state, page)
     request_event_of(events)
-    return History(record, plan, events, cuts, state)
+    return History(record, plan, events, cuts, document, state)
 
 
 async def read_state(store: Store, plan: Plan, execution_id: str) -> ExecutionState:
@@ -152,8 +168,10 @@ class HistoryCache:
         record = await find_execution(self._store, name)
         known = self._histories.pop(record.execution_id, None)
         if known is None or known.record.playbook != record.playbook:
-            plan = await read_plan(self._store, record, self._allow_kinds)
-            known = RecordedHistory(record, plan, known.events if known else [], known.cuts if known else [])
+            document = await _read_document(self._store, record)
+            plan = _plan_of(document, self._allow_kinds)
+            events, cuts = (known.events, known.cuts) if known else ([], [])
+            known = RecordedHistory(record, plan, events, cuts, document)
         history = await self._with_new_events(known, record)
         request_event_of(history.events)
         self._keep(history)
@@ -167,7 +185,7 @@ class HistoryCache:
             async for rows in row_pages(self._store, record.execution_id, after=len(events)):
                 events += await asyncio.to_thread(decode_rows, record.execution_id, rows)
                 cuts += [row.seq for row in rows if row.last]
-        return RecordedHistory(record, known.plan, events, cuts)
+        return RecordedHistory(record, known.plan, events, cuts, known.document)
 
     def _keep(self, history: RecordedHistory) -> None:
         """The one that was not looked at for the longest time goes first."""

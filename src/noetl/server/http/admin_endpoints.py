@@ -12,8 +12,7 @@ from noetl.credentials.credential_rules import (
 )
 from noetl.model.normalisation import normalise
 from noetl.model.timestamp import iso_time, now_micros
-from noetl.ports.credentials import SealedCredential, StoredCredential
-from noetl.ports.http_api import (
+from noetl.ports.admin_api import (
     AuditItem,
     AuditPage,
     CreatedToken,
@@ -21,11 +20,12 @@ from noetl.ports.http_api import (
     CredentialDetail,
     CredentialItem,
     CredentialList,
-    PageSize,
     TokenItem,
     TokenList,
     TokenRequest,
 )
+from noetl.ports.credentials import SealedCredential, StoredCredential
+from noetl.ports.http_api import PageSize
 from noetl.server.http.endpoint import Answer, ApiCall, Endpoint
 from noetl.server.http.problems import ApiProblem
 from noetl.stores.api_tokens import make_token, token_facts

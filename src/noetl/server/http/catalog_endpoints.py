@@ -6,6 +6,7 @@ from msgspec import Meta, Struct
 
 from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.engine.catalog.catalog_playbooks import entry_source
+from noetl.engine.history.execution_detail import document_problems
 from noetl.loader import examine, upgrade
 from noetl.model.timestamp import iso_time, now_micros
 from noetl.ports.catalog import CatalogEntry
@@ -20,7 +21,7 @@ from noetl.ports.http_api import (
     VersionList,
 )
 from noetl.server.http.endpoint import DOCUMENT_BODY, JSON, Answer, ApiCall, Endpoint
-from noetl.server.http.problems import ApiProblem, document_problems
+from noetl.server.http.problems import ApiProblem
 
 DOCUMENT_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", "text/plain", JSON)
 Dialect = Literal["canonical", "draft"]
@@ -238,7 +239,6 @@ CATALOG_ENDPOINTS = (
     Endpoint(
         name="validate",
         method="POST",
-        writes=False,
         path="/api/validate",
         role="viewer",
         summary="All problems of a document.",

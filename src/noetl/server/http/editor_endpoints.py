@@ -89,7 +89,6 @@ EDITOR_ENDPOINTS = (
     Endpoint(
         name="draw_net",
         method="POST",
-        writes=False,
         path="/api/net",
         role="viewer",
         summary="The picture of a document, as `noetl graph` draws it, and all its problems.",

@@ -34,6 +34,8 @@ _QUICKLY_PACKED = 1 << 16
 """Bytes that take less time than to hand them to a thread."""
 _PACKING_LEVEL = 5
 JSON = "application/json"
+_READING = ("validate", "evaluate_expression", "draw_net", "complete_text")
+"""What changes nothing, though it takes a body."""
 EVENT_STREAM = "text/event-stream"
 
 
@@ -97,12 +99,9 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     largest: int = SMALL_BODY
     codes: tuple[ProblemCode, ...] = ()
 
-    writes: bool = True
-    """Whether a request that is no GET changes something: then it stands in the audit."""
-
     @property
     def audited(self) -> bool:
-        return self.method not in ("GET", "HEAD") and self.writes
+        return self.method not in ("GET", "HEAD") and self.name not in _READING
 
     async def respond(self, request: Request, resources: ServerResources) -> Response:
         """The answer to a request: errors are answers, too, and every write stands in the audit."""

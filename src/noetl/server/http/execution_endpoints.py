@@ -1,14 +1,15 @@
 """Executions: lists, and one as it is."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct
 
+from noetl.engine.history.execution_detail import execution_detail
+from noetl.engine.history.failed_attempts import FailedAttempts
+from noetl.engine.history.failure_chain import read_failures
 from noetl.engine.history.read import History, read_history
-from noetl.engine.summary import execution_of, marking_json
 from noetl.kernel.derived_rows import ready_run
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.model.secret import printable_value
 from noetl.model.timestamp import iso_time, optional_time, parse_iso
 from noetl.ports.http_api import (
     MOST_AT_ONCE,
@@ -16,6 +17,7 @@ from noetl.ports.http_api import (
     ExecutionFilter,
     ExecutionItem,
     ExecutionItems,
+    FailureChain,
     PageSize,
     Status,
     VersionNumber,
@@ -25,7 +27,7 @@ from noetl.server.engine_observer import problem_of_run
 from noetl.server.http.catalog_endpoints import find_entry
 from noetl.server.http.endpoint import Answer, ApiCall, Endpoint
 from noetl.server.http.event_bell import wait_for_end
-from noetl.server.http.problems import ApiProblem, document_problems
+from noetl.server.http.problems import ApiProblem
 from noetl.server.plane.worker_plane import WorkerPlane
 
 MOST_WAIT = 300
@@ -114,7 +116,21 @@ async def _read_execution(call: ApiCall) -> Answer:
     resources, execution_id = call.resources, call.part("execution_id")
     if call.query.wait:
         await wait_for_end(resources.store, resources.bell, execution_id, call.query.wait)
-    return Answer(_detail(await _history(call), resources.plane))
+    history = await _history(call)
+    waiting = _waiting_runs(history.state, resources.plane)
+    return Answer(execution_detail(history, until=history.events[-1].ts, waiting=waiting))
+
+
+async def _read_failures(call: ApiCall) -> Answer:
+    """How it failed, and the children that failed it."""
+    history, resources = await _history(call), call.resources
+    attempts = FailedAttempts()
+    attempts.observe(history.record.execution_id, history.events)
+    kinds = resources.playbooks.allow_kinds
+    chain = await read_failures(
+        resources.store, resources.logs, history.state, history.source, attempts, allow_kinds=kinds
+    )
+    return Answer(FailureChain(failures=chain))
 
 
 async def _history(call: ApiCall) -> History:
@@ -137,30 +153,6 @@ def _item(record: ExecutionRecord) -> ExecutionItem:
         parent=record.parent or None,
         forked_from=record.forked_from or None,
         events=record.version,
-    )
-
-
-def _detail(history: History, plane: WorkerPlane) -> ExecutionDetail:
-    record, state, request = history.record, history.state, history.request
-    summary = execution_of(state, last=history.events[-1].ts)
-    fields: dict[str, Any] = {name: getattr(summary, name) for name in summary.__struct_fields__}
-    return ExecutionDetail(
-        **{
-            **fields,
-            "version": request.version or summary.version,
-            "warnings": document_problems(summary.warnings),
-            "waiting": [*summary.waiting, *_waiting_runs(state, plane)],
-            "marking": marking_json(state),
-            "workload": printable_value(state.inputs.workload),
-            "labels": record.labels,
-            "priority": record.priority,
-            "hash": record.playbook,
-            "events": len(history.events),
-            "started_at": iso_time(record.started_at),
-            "ended_at": iso_time(state.ended_at) if state.over else None,
-            "parent": record.parent or None,
-            "requested_by": request.requested_by or None,
-        }
     )
 
 
@@ -225,5 +217,15 @@ EXECUTION_ENDPOINTS = (
         answers=(ExecutionDetail,),
         query=ReadQuery,
         codes=("not_found", "invalid_request"),
+    ),
+    Endpoint(
+        name="read_failures",
+        method="GET",
+        path=f"{EXECUTION_PATH}/failures",
+        role="viewer",
+        summary="How an execution failed, then the children that failed it, down to the lowest.",
+        handler=_read_failures,
+        answers=(FailureChain,),
+        codes=("not_found",),
     ),
 )

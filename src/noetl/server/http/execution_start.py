@@ -13,12 +13,7 @@ from noetl.engine.catalog.preflight import CannotRun
 from noetl.model.errors import NoetlError
 from noetl.model.normalisation import normalise
 from noetl.model.outcome import ErrorInfo, ErrorKind
-from noetl.ports.http_api import (
-    StartedBatch,
-    StartedExecution,
-    StartExecution,
-    StartExecutions,
-)
+from noetl.ports.http_api import StartedBatch, StartedExecution, StartExecution, StartExecutions
 from noetl.server.http.access import Caller, may_act_as
 from noetl.server.http.catalog_endpoints import spoken_dialect
 from noetl.server.http.endpoint import LARGE_BODY, Answer, ApiCall, Endpoint, decode_json_body

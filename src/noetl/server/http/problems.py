@@ -10,6 +10,7 @@ from starlette.responses import Response
 from noetl.dsl.document.problem import PlaybookInvalid, Problem
 from noetl.engine.catalog.playbooks import PlaybookMissing
 from noetl.engine.catalog.preflight import CannotRun
+from noetl.engine.history.execution_detail import document_problems
 from noetl.engine.history.fork import CannotFork
 from noetl.engine.history.history_views import ViewRequestWrong
 from noetl.engine.service import AlreadyRunning
@@ -18,7 +19,7 @@ from noetl.kernel.errors import Refused
 from noetl.model.errors import ExpressionError, NoetlError
 from noetl.model.normalisation import NotJson
 from noetl.ports.credentials import CredentialError, CredentialUnknown
-from noetl.ports.http_api import DocumentProblem, ProblemCode, ProblemDocument
+from noetl.ports.http_api import ProblemCode, ProblemDocument
 from noetl.ports.results import ResultError, ResultMissing
 from noetl.ports.store import ExecutionUnknown, StoreError, StoreSlow
 
@@ -84,21 +85,6 @@ class ApiProblem(NoetlError):
             execution_id=self.execution_id,
             problems=self.problems,
         )
-
-
-def document_problems(problems: Iterable[Problem]) -> list[DocumentProblem]:
-    return [
-        DocumentProblem(
-            file=problem.file,
-            line=problem.line,
-            column=problem.column,
-            code=problem.code,
-            severity=problem.severity,
-            message=problem.message,
-            hint=problem.hint,
-        )
-        for problem in problems
-    ]
 
 
 def problem_response(problem: ApiProblem) -> Response:

@@ -170,7 +170,6 @@ VIEW_ENDPOINTS = (
         "The value of an expression after an event, as the last run of a step sees it if one is named.",
         EvaluatedExpression,
         method="POST",
-        writes=False,
         body=EvaluateRequest,
         codes=("not_found", "invalid_request", "too_large", "store_unavailable"),
     ),

@@ -287,6 +287,7 @@ class WorkerPlane(EngineListener):
         session.describe(message)
         session.internal = location == "server"
         self.sessions.beat(session)
+        self.credential_checks.connected(session)  # before it may be asked anything new, which it will see
         self._log(
             session,
             LogEvent.WORKER_CONNECTED,
@@ -300,7 +301,6 @@ class WorkerPlane(EngineListener):
         with self._pinned(session):
             await self._load_leased(session.leases.values())
             self._tell_held(session, set(message.held))
-        self.credential_checks.connected(session)
         self._dispatcher.dispatch()
         return session, Registered(session=session.id, ttl=self.sessions.ttl, server=self._release)
 
