@@ -50,7 +50,7 @@ def tokens(server: ServerProcess) -> dict[Role, str]:
 def path_of(endpoint: Endpoint) -> str:
     """A path of the endpoint where nothing is."""
     path = endpoint.path.replace(":path}", "}")
-    for name in ("execution_id", "key", "name", "path"):
+    for name in ("execution_id", "key", "name", "other", "path", "run"):
         path = path.replace(f"{{{name}}}", "0" * 64 if name == "key" else "nothing")
     return path
 

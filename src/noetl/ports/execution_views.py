@@ -354,8 +354,6 @@ class ReopenPreview(_View, frozen=True, kw_only=True):
     """Steps that ran because of what failed: these runs count no longer."""
     iterations: int
     """How many iterations of loops run again."""
-    children: list[str]
-    """Executions that are waited for again."""
     repeats: list[RepeatedTask]
 
 

@@ -606,9 +606,15 @@ export interface KeptStep {
   runs: number;
 }
 
-/** What tasks of an execution and of its children wrote, in order of time. */
+/**
+ * What tasks of an execution and of its children wrote, in order of time.
+ *
+ * `last` is what `after` takes for what comes later, `next_cursor` the same if there is more already.
+ */
 export interface LogPage {
   lines: Record<string, unknown>[];
+  next_cursor: string | null;
+  last: string;
 }
 
 /** `path` is to be opened at the address of the server, once, before `expires_at`. */
@@ -990,7 +996,6 @@ export interface ReopenPreview {
   steps: string[];
   superseded: string[];
   iterations: number;
-  children: string[];
   repeats: RepeatedTask[];
 }
 
@@ -1594,6 +1599,22 @@ export interface Operations {
     body: EvaluateRequest;
     answer: EvaluatedExpression;
   };
+  /** Where two executions part, and what came out differently. */
+  diff_executions: {
+    method: "GET";
+    path: "/api/executions/{execution_id}/diff/{other}";
+    query: Record<string, never>;
+    body: undefined;
+    answer: ExecutionDiff;
+  };
+  /** Decide an execution again and compare. */
+  verify_execution: {
+    method: "GET";
+    path: "/api/executions/{execution_id}/verify";
+    query: Record<string, never>;
+    body: undefined;
+    answer: VerificationAnswer;
+  };
   /** Cancel or retry all executions that match, up to 1,000 at once. */
   operate_on_many: {
     method: "POST";
@@ -1634,21 +1655,21 @@ export interface Operations {
     body: SignalRequest;
     answer: OperationAnswer;
   };
-  /** Go on with an execution at what failed, also while other branches run. */
+  /** Go on with an execution at what failed, also while other branches run; `dry_run` says with what. */
   retry_execution: {
     method: "POST";
     path: "/api/executions/{execution_id}/retry";
-    query: Record<string, never>;
+    query: { dry_run?: boolean; };
     body: RetryRequestBody;
-    answer: OperationAnswer;
+    answer: OperationAnswer | ReopenPreview;
   };
-  /** Run the failed iterations of loops that have ended again. */
+  /** Run the failed iterations of loops that have ended again; `dry_run` says which. */
   redrive_execution: {
     method: "POST";
     path: "/api/executions/{execution_id}/redrive";
-    query: Record<string, never>;
+    query: { dry_run?: boolean; };
     body: RedriveRequestBody;
-    answer: OperationAnswer;
+    answer: OperationAnswer | ReopenPreview;
   };
   /** End what is stuck at a step, or failed there, as done with a result. */
   complete_execution: {
@@ -1666,19 +1687,19 @@ export interface Operations {
     body: SkipRequest;
     answer: OperationAnswer;
   };
-  /** Run a copy of an execution from one of its events on. */
+  /** Run a copy of an execution from one of its events on; `dry_run` says what is kept and runs again. */
   fork_execution: {
     method: "POST";
     path: "/api/executions/{execution_id}/fork";
-    query: Record<string, never>;
+    query: { dry_run?: boolean; };
     body: ForkRequestBody;
-    answer: OperationAnswer;
+    answer: OperationAnswer | ForkPreview;
   };
   /** The events of an execution, a page at a time. */
   list_events: {
     method: "GET";
     path: "/api/executions/{execution_id}/events";
-    query: { after?: number; limit?: number; };
+    query: { after?: number; before?: number | null; fields?: string; limit?: number; };
     body: undefined;
     answer: EventPage;
   };
@@ -1694,17 +1715,17 @@ export interface Operations {
   read_logs: {
     method: "GET";
     path: "/api/executions/{execution_id}/logs";
-    query: { step?: string; task?: string; follow?: boolean; };
+    query: { step?: string; task?: string; follow?: boolean; after?: string; limit?: number; };
     body: undefined;
     answer: LogPage | string;
   };
-  /** The bytes that a reference stands for, or a range of them. */
+  /** The bytes that a reference stands for, or a range of them; with `rows`, some rows in JSON. */
   read_result: {
     method: "GET";
     path: "/api/results/{execution_id}/{key}";
-    query: { store?: string; };
+    query: { store?: string; rows?: number | null; limit?: number; path?: string[]; };
     body: undefined;
-    answer: string;
+    answer: ResultRows | string;
   };
   /** Open a session of a browser, with a token or the code of a login link: sets a cookie. */
   open_session: {

@@ -3,14 +3,14 @@
 import asyncio
 from typing import Any
 
-from noetl.engine.history.read import History
+from noetl.engine.history.read import RecordedHistory
 from noetl.kernel.verify.verification import Verification, verify
 from noetl.model.table_reader import decode_value_or_table
 from noetl.ports.results import ResultError, ResultStore
 from noetl.stores.results.result_reader import read_result
 
 
-async def verify_history(history: History, results: ResultStore) -> Verification:
+async def verify_history(history: RecordedHistory, results: ResultStore) -> Verification:
     """As `kernel.verify`, beside the event loop: it takes as long as the history is."""
     loop = asyncio.get_running_loop()
 
