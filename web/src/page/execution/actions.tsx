@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
-import { post } from "../../api/client";
-import type { ExecutionDetail, OperationAnswer } from "../../api/types";
+import { asProblem, post } from "../../api/client";
+import type { ExecutionDetail, OperationAnswer, ReopenPreview } from "../../api/types";
 import { command } from "../../format/command";
 import { plural } from "../../format/number";
 import { href, navigate } from "../../router";
@@ -25,11 +25,18 @@ export function Actions({ model, detail }: { model: ExecutionModel; detail: Exec
     toast(answer.steps?.length ? `${said}: ${answer.steps.join(", ")}` : said);
     await model.refresh();
   };
-  const retry = () => {
-    const again = reopened(detail);
+  const retry = async () => {
+    let preview: ReopenPreview;
+    try {
+      preview = await post<ReopenPreview>(model.route("retry"), { query: { dry_run: true } });
+    } catch (error) {
+      const problem = asProblem(error);
+      toast(problem.detail || problem.title, "bad");
+      return;
+    }
     confirm({
       title: "Retry",
-      text: again.length ? <>Runs that failed go on where they stopped: <b>{again.join(", ")}</b>. What completed is kept.</> : "Runs that failed go on where they stopped. What completed is kept.",
+      text: <Reopened preview={preview} />,
       verb: "Retry",
       command: command("executions", "retry", id),
       act: () => act("retry", {}, "Retried"),
@@ -62,7 +69,7 @@ export function Actions({ model, detail }: { model: ExecutionModel; detail: Exec
     });
   return (
     <div class="execution-actions">
-      {operator && failed && <Button kind="primary" icon="retry" onClick={retry}>Retry{failedRuns(detail)}</Button>}
+      {operator && failed && <Button kind="primary" icon="retry" onClick={() => void retry()}>Retry{failedSteps(detail)}</Button>}
       {operator && detail.status === "paused" && <Button kind="primary" icon="play" onClick={resume}>Resume</Button>}
       {operator && detail.status === "running" && <Button icon="pause" onClick={pause}>Pause</Button>}
       {operator && !over && <Button icon="bell" onClick={() => setDialog("signal")}>Signal</Button>}
@@ -76,14 +83,20 @@ export function Actions({ model, detail }: { model: ExecutionModel; detail: Exec
   );
 }
 
-/** The steps that a retry opens again. */
-export function reopened(detail: ExecutionDetail): string[] {
-  return Object.entries(detail.steps)
-    .filter(([, step]) => step.status === "failed" || step.status === "cancelled")
-    .map(([name]) => name);
+/** What a retry would do: which runs reopen, what counts no longer, which effects happen again. */
+function Reopened({ preview }: { preview: ReopenPreview }) {
+  const effects = preview.repeats.filter((task) => task.effect !== "none");
+  return (
+    <div class="stack tight">
+      <p>{plural(preview.runs.length, "run")} reopened: <b>{[...new Set(preview.runs.map((run) => run.step))].join(", ")}</b>. What completed is kept.</p>
+      {preview.iterations > 0 && <p>{plural(preview.iterations, "iteration")} run again.</p>}
+      {preview.superseded.length > 0 && <p>Counts no longer: {preview.superseded.join(", ")}.</p>}
+      {effects.length > 0 && <p>Runs again and may change something outside: {effects.map((task) => `${task.step} · ${task.task}`).join(", ")}.</p>}
+    </div>
+  );
 }
 
-function failedRuns(detail: ExecutionDetail): string {
-  const steps = reopened(detail);
-  return steps.length === 1 ? ` ${steps[0]}` : steps.length ? ` ${plural(steps.length, "step")}` : "";
+function failedSteps(detail: ExecutionDetail): string {
+  const steps = Object.entries(detail.steps).filter(([, step]) => step.status === "failed");
+  return steps.length === 1 ? ` ${steps[0]![0]}` : "";
 }

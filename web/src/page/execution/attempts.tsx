@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { get } from "../../api/client";
 import type { AttemptBar, RunBar, RunDetail } from "../../api/types";
+import type { Marker } from "../../format/json";
 import { plural } from "../../format/number";
 import { duration } from "../../format/time";
 import { place, setQuery } from "../../router";
@@ -68,7 +69,7 @@ function RunAttempts({ model, bar, at }: { model: ExecutionModel; bar: RunBar; a
 }
 
 function Attempt({ model, attempt, looped }: { model: ExecutionModel; attempt: AttemptBar; looped: boolean }) {
-  const reference = (marker: Parameters<typeof StoredValue>[0]["marker"]) => <StoredValue execution={model.id} marker={marker} />;
+  const reference = (marker: Marker) => <StoredValue marker={marker} />;
   const error = attempt.error;
   return (
     <details class="attempt" open={attempt.status === "failed"}>

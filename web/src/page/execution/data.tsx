@@ -34,25 +34,25 @@ export function Data({ model, step }: { model: ExecutionModel; step: string | nu
   return (
     <div class="stack data" aria-busy={!state.current}>
       {step !== null && explanation && !run && <p class="muted">{step} has not run at this event.</p>}
-      {run && isFilled(run.args) && <Part model={model} title="Arguments" value={run.args} />}
-      {open && isFilled(open.scope) && <Part model={model} title="Variables" value={open.scope} />}
-      {run && run.result !== undefined && run.result !== null && <Part model={model} title="Result" value={run.result} />}
-      {run?.error && <Part model={model} title="Error" value={run.error} />}
-      {step === null && state.data.result != null && <Part model={model} title="Result" value={state.data.result} />}
-      <Part model={model} title="ctx" value={state.data.ctx} />
-      <Part model={model} title="workload" value={state.data.workload} />
+      {run && isFilled(run.args) && <Part title="Arguments" value={run.args} />}
+      {open && isFilled(open.scope) && <Part title="Variables" value={open.scope} />}
+      {run && run.result !== undefined && run.result !== null && <Part title="Result" value={run.result} />}
+      {run?.error && <Part title="Error" value={run.error} />}
+      {step === null && state.data.result != null && <Part title="Result" value={state.data.result} />}
+      <Part title="ctx" value={state.data.ctx} />
+      <Part title="workload" value={state.data.workload} />
     </div>
   );
 }
 
-function Part({ model, title, value }: { model: ExecutionModel; title: ComponentChildren; value: unknown }) {
+function Part({ title, value }: { title: ComponentChildren; value: unknown }) {
   return (
     <section class="data-part">
       <h3>{title}</h3>
       {isMapping(value) && !Object.keys(value).length ? (
         <p class="muted small">empty</p>
       ) : (
-        <Value value={value} open={2} reference={(marker) => <StoredValue execution={model.id} marker={marker} />} />
+        <Value value={value} open={2} reference={(marker) => <StoredValue marker={marker} />} />
       )}
     </section>
   );

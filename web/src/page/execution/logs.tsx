@@ -24,12 +24,18 @@ export function Logs({ model, step }: { model: ExecutionModel; step: string | nu
   const [lines, setLines] = useState<readonly LogLine[]>();
   const [problem, setProblem] = useState<ProblemDocument>();
   const version = model.version.value;
+  const after = useRef("");
   useEffect(() => {
     const controller = new AbortController();
     const timer = setTimeout(async () => {
       try {
-        const page = await get<LogPage>(model.route("logs"), { query: { step }, signal: controller.signal });
-        setLines(page.lines as unknown as LogLine[]);
+        let more = true;
+        while (more) {
+          const page: LogPage = await get<LogPage>(model.route("logs"), { query: { step, after: after.current }, signal: controller.signal });
+          after.current = page.last;
+          more = page.next_cursor !== null;
+          setLines((before) => [...(before ?? []), ...(page.lines as unknown as LogLine[])]);
+        }
         setProblem(undefined);
       } catch (error) {
         if (!controller.signal.aborted) setProblem(asProblem(error));

@@ -1,49 +1,49 @@
 import { useState } from "preact/hooks";
-import { address, asProblem, get } from "../../api/client";
-import type { ProblemDocument } from "../../api/types";
+import { address, asProblem, get, segments } from "../../api/client";
+import type { ProblemDocument, ResultRows } from "../../api/types";
 import type { Marker } from "../../format/json";
-import { bytes, plural } from "../../format/number";
-import { segments } from "../../api/client";
+import { bytes, grouped } from "../../format/number";
 import { Button, Problem } from "../../view/parts";
 import { Value } from "../../view/value";
 
 const ROWS = 100;
 
-interface ResultRows {
-  rows: unknown[];
-  total: number | null;
-  next: number | null;
+/** Where a reference leads: `[STORE:]EXECUTION/HASH`, and the part of the value that it means. */
+export function placeOf(marker: Marker): { route: string; query: { store: string; path: string[] } } | null {
+  const found = /^(?:(\w+):)?([^/:]+)\/([0-9a-f]{64})$/.exec(typeof marker.key === "string" ? marker.key : "");
+  if (!found) return null;
+  const path = Array.isArray(marker.path) ? marker.path.map(String) : [];
+  return { route: segments("results", found[2]!, found[3]!), query: { store: found[1] ?? "", path } };
 }
 
 /** A large value that is kept apart: its preview, then rows as they are asked for, never all at once. */
-export function StoredValue({ execution, marker }: { execution: string; marker: Marker }) {
-  const [rows, setRows] = useState<unknown[]>([]);
-  const [next, setNext] = useState<number | null>(0);
+export function StoredValue({ marker }: { marker: Marker }) {
+  const [pages, setPages] = useState<readonly ResultRows[]>([]);
   const [problem, setProblem] = useState<ProblemDocument>();
-  const key = typeof marker.key === "string" ? marker.key : "";
-  const owner = typeof marker.execution_id === "string" ? marker.execution_id : execution;
-  const size = typeof marker.size === "number" ? bytes(marker.size) : "";
-  const route = segments("results", owner, key);
+  const place = placeOf(marker);
+  const rows = pages.flatMap((page) => page.rows);
+  const last = pages[pages.length - 1];
+  const next = last ? last.next_offset : 0;
   const read = async () => {
     try {
-      const page = await get<ResultRows>(route, { query: { rows: ROWS, from: next ?? 0 } });
-      setRows([...rows, ...page.rows]);
-      setNext(page.next);
+      const page = await get<ResultRows>(place!.route, { query: { ...place!.query, rows: next ?? 0, limit: ROWS } });
+      setPages([...pages, page]);
       setProblem(undefined);
     } catch (error) {
       setProblem(asProblem(error));
     }
   };
+  const size = typeof marker.size === "number" ? `, ${bytes(marker.size)}` : "";
   return (
     <div class="stored">
       <p class="row wrap">
-        <span class="badge">stored value {size}</span>
-        {next !== null && <Button small onClick={() => void read()}>{rows.length ? `Next ${ROWS} rows` : `Show ${ROWS} rows`}</Button>}
-        {key && <a href={address(route)} download={key.replaceAll("/", "-")}>Download</a>}
-        {rows.length > 0 && <span class="muted small">{plural(rows.length, "row")} shown</span>}
+        <span class="badge">kept apart{size}</span>
+        {place && next !== null && <Button small onClick={() => void read()}>{rows.length ? `Next ${ROWS} rows` : `Show ${ROWS} rows`}</Button>}
+        {place && !place.query.path.length && <a href={address(place.route, { store: place.query.store })} download="value.json">Download</a>}
+        {last && <span class="muted small">{grouped(rows.length)} {last.total === null ? "rows" : `of ${grouped(last.total)} rows`}</span>}
       </p>
       {problem && <Problem problem={problem} />}
-      {rows.length > 0 ? <Value value={rows} open={1} /> : marker.preview !== undefined && <Value value={marker.preview} open={1} />}
+      {rows.length > 0 ? <Value value={rows} open={1} /> : typeof marker.preview === "string" && marker.preview && <code class="muted">{marker.preview}</code>}
     </div>
   );
 }
