@@ -249,7 +249,7 @@ export class BarPainter {
 function runLabel(run: ShownRun, now: number): string {
   const { bar } = run;
   const parts = [duration(((run.end ?? now) - bar.begin) / 1_000)];
-  if (bar.loop) parts.push(loopText(bar));
+  if (bar.loop) parts.push(loopText(run));
   else if (bar.attempts > 1 && run.end !== null) parts.push(`${bar.attempts} attempts`);
   return parts.join(" · ");
 }

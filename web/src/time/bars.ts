@@ -6,6 +6,8 @@ export interface ShownRun {
   readonly bar: RunBar;
   readonly status: StepStatus;
   readonly end: number | null;
+  /** Of a loop that was still open then, how many iterations had ended. */
+  readonly iterations?: number;
 }
 
 export type TimeRow =
@@ -24,23 +26,28 @@ const STATUSES: Readonly<Record<RunBar["status"], StepStatus>> = {
   skipped: "skipped",
 };
 
+const NO_COUNTS: ReadonlyMap<string, number> = new Map();
+
 /** A run at event `at`, or null if it had not begun. */
-export function runAt(bar: RunBar, at: number): ShownRun | null {
+export function runAt(bar: RunBar, at: number, iterations: ReadonlyMap<string, number> = NO_COUNTS): ShownRun | null {
   if (bar.seq > at) return null;
   if (bar.ended_seq !== null && bar.ended_seq <= at) return { bar, status: STATUSES[bar.status], end: bar.end };
   // It ended later: at this event it was under way.
   const status = bar.ended_seq === null ? STATUSES[bar.status] : "running";
-  return { bar, status, end: null };
+  const ended = bar.ended_seq !== null && bar.loop ? { iterations: iterations.get(bar.run) ?? 0 } : {};
+  return { bar, status, end: null, ...ended };
 }
 
 /** The runs of a child, if they are known, by its execution. */
 export type ChildRuns = ReadonlyMap<string, readonly RunBar[]>;
 
 /** One row for each step in the order in which they began, and below an open one its runs and their children. */
-export function timeRows(bars: readonly RunBar[], at: number, open: ReadonlySet<string>, children: ChildRuns): TimeRow[] {
+export function timeRows(
+  bars: readonly RunBar[], at: number, open: ReadonlySet<string>, children: ChildRuns, iterations: ReadonlyMap<string, number> = NO_COUNTS,
+): TimeRow[] {
   const bySteps = new Map<string, ShownRun[]>();
   for (const bar of bars) {
-    const run = runAt(bar, at);
+    const run = runAt(bar, at, iterations);
     if (!run) continue;
     const list = bySteps.get(bar.step);
     if (list) list.push(run);
@@ -78,10 +85,10 @@ function addChild(
       rows.push({ kind: "inner", key: `${key} ${row.step}`, step: row.step, runs: row.runs, depth: depth + 1, execution: child.execution_id });
 }
 
-/** Counts of a loop at an event: those that had ended by then are not known one by one, only at the end. */
-export function loopText(bar: RunBar): string {
-  const { loop } = bar;
+/** How far a loop is, or was. How many had failed by an event in the past is not known. */
+export function loopText({ bar: { loop }, iterations }: ShownRun): string {
   if (!loop) return "";
+  if (iterations !== undefined) return `${iterations}/${loop.total}`;
   const parts = [`${loop.succeeded + loop.failed}/${loop.total}`];
   if (loop.failed) parts.push(`${loop.failed} failed`);
   if (loop.open) parts.push(`${loop.open} open`);

@@ -22,6 +22,7 @@ interface TimelineProps {
 }
 
 const LABELS = 168;
+const NARROW_LABELS = 112;
 
 /** Steps one below the other, their runs along the time. What is in view is on one canvas, behind the rows. */
 export function Timeline({ rows, scale, now, selected, onSelect, onToggle, onMoment }: TimelineProps) {
@@ -30,7 +31,8 @@ export function Timeline({ rows, scale, now, selected, onSelect, onToggle, onMom
   const painter = useRef<BarPainter | null>(null);
   const [size, setSize] = useState({ width: 0, height: 0, top: 0 });
   const [zoom, setZoom] = useState<{ from: number; to: number } | null>(null);
-  const shownWidth = Math.max(size.width - LABELS, 50);
+  const labels = size.width < 480 ? NARROW_LABELS : LABELS;
+  const shownWidth = Math.max(size.width - labels, 50);
   // Without a zoom of one's own there is room at the right, for what stands beside the last bar.
   const window: TimeWindow = zoom
     ? { ...zoom, width: shownWidth }
@@ -95,8 +97,8 @@ export function Timeline({ rows, scale, now, selected, onSelect, onToggle, onMom
   for (let index = range.first; index < range.end; index++)
     drawn.push(<Row key={rows[index]!.key} row={rows[index]!} index={index} selected={selected} now={now} onSelect={onSelect} onToggle={onToggle} />);
   return (
-    <div class="timeline" ref={element}>
-      <canvas class="timeline-bars" ref={canvas} aria-hidden="true" style={{ left: `${LABELS}px` }} />
+    <div class={labels === LABELS ? "timeline" : "timeline narrow"} ref={element}>
+      <canvas class="timeline-bars" ref={canvas} aria-hidden="true" style={{ left: `${labels}px`, width: `${shownWidth}px` }} />
       <div class="timeline-axis" style={{ height: `${AXIS}px` }} onClick={momentAt}>
         <div class="timeline-tools" role="group" aria-label="Zoom in time">
           <button type="button" aria-label="Zoom in" title="Zoom in (Ctrl and wheel)" onClick={() => zoomBy(0.6)}>+</button>

@@ -78,7 +78,7 @@ function Attempt({ model, attempt, looped }: { model: ExecutionModel; attempt: A
         <b>{attempt.task}</b>
         <span class="muted">{attempt.kind}</span>
         {looped && <span class="muted numbers">[{attempt.iteration}]</span>}
-        <span class="numbers">attempt {attempt.attempt}</span>
+        {(!looped || attempt.attempt > 1) && <span class="numbers">attempt {attempt.attempt}</span>}
         {attempt.end !== null && <span class="muted numbers">{duration((attempt.end - attempt.begin) / 1_000)}</span>}
         {attempt.directive && attempt.directive !== "continue" && <span class="badge">{attempt.directive}</span>}
         {attempt.line != null && <SourceLine model={model} line={attempt.line} />}

@@ -14,7 +14,8 @@ import { SourceLine } from "./source-line";
 
 /** A copy that goes on from the event, perhaps with other values or another document; first what that would do. */
 export function ForkDialog({ model, close }: { model: ExecutionModel; close: () => void }) {
-  const at = model.at.peek();
+  const [event, setEvent] = useState(String(model.forkableAt()));
+  const at = Number(event);
   const [workload, setWorkload] = useState("");
   const [ctx, setCtx] = useState("");
   const [version, setVersion] = useState("");
@@ -24,7 +25,7 @@ export function ForkDialog({ model, close }: { model: ExecutionModel; close: () 
   const [busy, setBusy] = useState(false);
   const workloadValue = mappingOf(workload);
   const ctxValue = mappingOf(ctx);
-  const valid = workloadValue.wrong === null && ctxValue.wrong === null && /^\d*$/.test(version);
+  const valid = workloadValue.wrong === null && ctxValue.wrong === null && /^\d*$/.test(version) && /^[1-9]\d*$/.test(event);
   const body = {
     at,
     workload: workloadValue.value,
@@ -74,15 +75,21 @@ export function ForkDialog({ model, close }: { model: ExecutionModel; close: () 
     </>
   );
   return (
-    <Dialog title={`Fork at event ${at}`} close={close} foot={foot} class="fork-dialog">
-      <p class="muted">A copy of the history up to here goes on as a new execution. This one is left alone.</p>
+    <Dialog title="Fork here" close={close} foot={foot} class="fork-dialog">
+      <p class="muted">A copy of the history up to this event goes on as a new execution. This one is left alone.</p>
       <div class="fork-fields">
         <Field id="fork-workload" label="Workload, laid over" value={workload} change={setWorkload} wrong={workloadValue.wrong} placeholder='{"limit": 5}' />
         <Field id="fork-ctx" label="ctx, laid over" value={ctx} change={setCtx} wrong={ctxValue.wrong} placeholder='{"total": 0}' />
       </div>
+      <div class="fork-fields">
+      <div class="field">
+        <label for="fork-event">Event <span class="type">the last one that is copied</span></label>
+        <input id="fork-event" class="input" inputMode="numeric" value={event} onInput={(change) => setEvent(change.currentTarget.value)} />
+      </div>
       <div class="field">
         <label for="fork-version">Version of the playbook <span class="type">empty: the same</span></label>
-        <input id="fork-version" class="input" inputMode="numeric" value={version} disabled={!!document} onInput={(event) => setVersion(event.currentTarget.value)} />
+        <input id="fork-version" class="input" inputMode="numeric" value={version} disabled={!!document} onInput={(change) => setVersion(change.currentTarget.value)} />
+      </div>
       </div>
       {may("author") && (
         <details>

@@ -96,6 +96,18 @@ export class History {
     return this.cuts.find((cut) => cut >= seq) ?? this.last;
   }
 
+  /** Of each run, by its name, how many of its iterations had ended by an event. */
+  endedIterations(seq: number): ReadonlyMap<string, number> {
+    const name = this.names.indexOf("LoopIterationCompleted");
+    const counts = new Map<string, number>();
+    for (let row = 0; row < seq; row++) {
+      if (this.name[row] !== name) continue;
+      const run = this.runs[this.run[row]!]!;
+      counts.set(run, (counts.get(run) ?? 0) + 1);
+    }
+    return counts;
+  }
+
   /** How the steps stand after an event. */
   stateAt(seq: number): NetState {
     this.move(Math.min(seq, this.last));

@@ -94,6 +94,13 @@ export class ExecutionModel {
     setQuery({ at: this.history.last });
   }
 
+  /** The event that is looked at; of one that has ended the last from which something can still go on. */
+  forkableAt(): number {
+    const at = this.at.peek();
+    if (!this.isOver.peek() || at < this.history.last) return at;
+    return this.history.cuts.findLast((cut) => cut < this.history.last) ?? at;
+  }
+
   moveBy(distance: number): void {
     this.moveTo(this.at.peek() + distance);
   }
@@ -119,22 +126,24 @@ export class ExecutionModel {
   }
 
   private async readNews(): Promise<void> {
+    const first = this.history.last === 0;
     const options = { query: { after: this.history.last }, signal: this.stop.signal };
-    const index = await get<HistoryIndex>(this.route("index"), options);
+    // At first all is asked at once: the server reads the history once for all of it.
+    const rest = first ? this.readRest() : null;
+    const [index] = await Promise.all([get<HistoryIndex>(this.route("index"), options), rest]);
     if (this.history.hash && this.history.hash !== index.hash) {
       // It goes on with another document: numbers of steps mean others from the beginning.
       this.history = new History();
       return this.readNews();
     }
-    const first = this.history.last === 0;
     if (!this.history.append(index) && !first) return;
     this.version.value++;
     if (this.pictured !== index.hash) {
       this.pictured = index.hash;
       void this.readNet();
     }
-    if (first) await this.readRest();
-    else this.scheduleRest();
+    if (!first) this.scheduleRest();
+    else if (this.detail.peek()?.events !== this.history.last) this.scheduleRest();
   }
 
   /** Bars and values are larger than the index: while much happens, they are read a few times a second. */

@@ -14,7 +14,10 @@ export function TimePanel({ model }: { model: ExecutionModel }) {
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [children, setChildren] = useState<ReadonlyMap<string, readonly RunBar[]>>(new Map());
   const now = model.history.timeAt(at);
-  const rows = useMemo(() => timeRows(timeline?.bars ?? [], at, open, children), [timeline, at, open, children]);
+  const rows = useMemo(
+    () => timeRows(timeline?.bars ?? [], at, open, children, model.history.endedIterations(at)),
+    [timeline, at, open, children],
+  );
   const last = model.history.timeAt(model.last.value);
   const scale = useMemo(
     () => new FoldedScale(timeline?.begin ?? last, Math.max(timeline?.end ?? last, last), timeline?.idle ?? []),
