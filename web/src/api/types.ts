@@ -1547,6 +1547,14 @@ export interface Operations {
     body: undefined;
     answer: string;
   };
+  /** What changes, by topics, in one stream (SSE); `Last-Event-ID` goes on where a reader was. */
+  stream_topics: {
+    method: "GET";
+    path: "/api/stream";
+    query: { topics?: string; after?: string; };
+    body: undefined;
+    answer: string;
+  };
   /** Open a session of a browser, with a token or the code of a login link: sets a cookie. */
   open_session: {
     method: "POST";
