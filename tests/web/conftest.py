@@ -70,7 +70,7 @@ def open_page(server: ServerProcess, browser: Browser) -> Iterator[OpenPage]:
 
     def open_path(path: str, *, token: str | None = None, width: int = 1280, height: int = 800, theme: str = "light", touch: bool = False) -> Page:
         context = browser.new_context(
-            base_url=server.url, viewport={"width": width, "height": height}, color_scheme=theme, has_touch=touch, timezone_id="Europe/Kyiv", locale="en-GB"
+            base_url=server.url, viewport={"width": width, "height": height}, color_scheme=theme, has_touch=touch, timezone_id="Europe/Berlin", locale="en-GB"
         )  # fmt: skip
         contexts.append(context)
         watch.follow(context)
