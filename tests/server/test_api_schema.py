@@ -100,8 +100,8 @@ CALLED = {
     "list_audit": "audit",
 }
 """The method of the client for each endpoint that has another name."""
-NOT_FOR_PROGRAMS = {"is_alive", "open_session", "close_session"}
-"""Only probes ask whether a process is there, and only browsers have sessions."""
+NOT_FOR_PROGRAMS = {"is_alive", "open_session", "close_session", "stream_topics"}
+"""Only probes ask whether a process is there; only browsers have sessions, and one stream for all they show."""
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,8 @@ function reopen(): void {
     const hidden = channel === null && document.hidden;
     const wanted = hidden ? "" : topics.join(",");
     if (wanted === sourceTopics && (source || !wanted)) return;
-    const known = new Set(sourceTopics ? sourceTopics.split(",") : []);
+    // Without a message so far, nobody knows where to go on: all read again.
+    const known = new Set(sourceTopics && cursor ? sourceTopics.split(",") : []);
     open(wanted, topics.filter((topic) => !known.has(topic)));
   }, 20);
 }

@@ -6,9 +6,9 @@ import msgspec
 
 from noetl.dsl.document.playbook import Playbook, Step
 from noetl.graph.card import Card
-from noetl.graph.drawing import EdgeLabel, drawing_of
 from noetl.graph.layout import Rect, Route
 from noetl.graph.picture import PictureEdge, PictureNode, picture_of
+from noetl.graph.picture_layout import EdgeLabel, drawing_of
 from noetl.ports.page_api import (
     NetAnswer,
     NetBadge,

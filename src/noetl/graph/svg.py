@@ -7,7 +7,6 @@ from math import sqrt
 from xml.sax.saxutils import escape, quoteattr
 
 from noetl.graph.card import FONT_SIZES, PILL_FONT_SIZE, Card
-from noetl.graph.drawing import CHIP, GUARD, MARK, EdgeLabel, drawing_of
 from noetl.graph.layout import Layout, Point, Rect, Route
 from noetl.graph.palette import (
     BACKGROUND,
@@ -24,6 +23,7 @@ from noetl.graph.palette import (
     tint_of,
 )
 from noetl.graph.picture import GraphError, Picture, PictureNode, node_lines
+from noetl.graph.picture_layout import CHIP, GUARD, MARK, EdgeLabel, drawing_of
 from noetl.graph.playbook_text import fit_text, text_width
 
 MARGIN = 32.0

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
@@ -70,4 +70,4 @@ class PageRoute(Route):
         if "gzip" in request.headers.get("accept-encoding", "") and packed.is_file():
             headers["Content-Encoding"] = "gzip"
             file = packed
-        return FileResponse(file, media_type=_MEDIA_TYPES[match[2]], headers=headers)
+        return Response(file.read_bytes(), media_type=_MEDIA_TYPES[match[2]], headers=headers)

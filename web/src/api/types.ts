@@ -1727,6 +1727,14 @@ export interface Operations {
     body: undefined;
     answer: ResultRows | string;
   };
+  /** What changes, by topics, in one stream (SSE); `Last-Event-ID` goes on where a reader was. */
+  stream_topics: {
+    method: "GET";
+    path: "/api/stream";
+    query: { topics?: string; after?: string; };
+    body: undefined;
+    answer: string;
+  };
   /** Open a session of a browser, with a token or the code of a login link: sets a cookie. */
   open_session: {
     method: "POST";

@@ -27,6 +27,8 @@ interface Props<Row> {
   more?: () => void;
   foot?: ComponentChildren;
   selection?: { chosen: ReadonlySet<string>; choose: (keys: ReadonlySet<string>) => void };
+  /** How high a row is on a phone. */
+  compactHeight?: number;
   /** As high as its rows, not as the room that is left. */
   short?: boolean;
 }
@@ -40,7 +42,7 @@ export function GridTable<Row>(props: Props<Row>) {
   const [view, setView] = useState({ top: 0, height: 600, width: 1200 });
   const [active, setActive] = useState<string | null>(null);
   const narrow = useMedia(NARROW);
-  const rowHeight = narrow ? COMPACT_ROW : ROW;
+  const rowHeight = narrow ? (props.compactHeight ?? COMPACT_ROW) : ROW;
   const columns = props.columns.filter((column) => view.width >= (column.from ?? 0));
   const range = short ? { first: 0, end: rows.length } : rowsInView(rows.length, rowHeight, view.top, view.height);
 

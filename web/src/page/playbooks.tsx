@@ -63,6 +63,7 @@ export default function Playbooks() {
               <div class="list-frame">
                 <GridTable
                   label="Playbooks"
+                  compactHeight={84}
                   rows={rows}
                   columns={COLUMNS}
                   keyOf={(item) => item.path}

@@ -25,6 +25,7 @@ from noetl.server.http.operation_endpoints import OPERATION_ENDPOINTS
 from noetl.server.http.problems import ApiProblem, problem_of, problem_response
 from noetl.server.http.resources import ServerResources
 from noetl.server.http.session_endpoints import session_endpoints
+from noetl.server.http.stream_endpoint import STREAM_ENDPOINT
 from noetl.server.http.view_endpoints import VIEW_ENDPOINTS
 from noetl.server.http.worker_endpoints import WORKER_ENDPOINTS
 from noetl.web.assets import PageRoute
@@ -38,6 +39,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *VIEW_ENDPOINTS,
     *OPERATION_ENDPOINTS,
     *HISTORY_ENDPOINTS,
+    STREAM_ENDPOINT,
     *session_endpoints(lambda: ENDPOINTS),
     *ADMIN_ENDPOINTS,
     *WORKER_ENDPOINTS,

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from noetl.dsl.document.kind_reference import reference_of
 from noetl.dsl.document.kinds import Kind
 from noetl.engine.catalog.catalog_playbooks import entry_source
+from noetl.engine.history.execution_detail import document_problems
 from noetl.loader import examine, installed_kinds, schema
 from noetl.ports.page_api import DraftNet, NetAnswer, ToolField, ToolItem, ToolList
 from noetl.server.http.catalog_endpoints import (
@@ -21,7 +22,6 @@ from noetl.server.http.catalog_endpoints import (
     spoken_dialect,
 )
 from noetl.server.http.endpoint import DOCUMENT_BODY, Answer, ApiCall, Endpoint
-from noetl.server.http.problems import document_problems
 from noetl.tools.host.worker_tools import ENGINE_KINDS
 
 

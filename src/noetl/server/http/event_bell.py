@@ -18,7 +18,7 @@ class EventBell:
 
     def __init__(self) -> None:
         self._waiting: dict[str, dict[asyncio.Event, bool]] = {}
-        """By execution; whether they wait for nothing but its end."""
+        """By execution, empty for all; whether they wait for nothing but its end."""
         self.closed = False
 
     @property
@@ -31,6 +31,8 @@ class EventBell:
         for waiting, for_end in self._waiting.get(execution_id, {}).items():
             if not for_end or state.over:
                 waiting.set()
+        for waiting in self._waiting.get("", ()):
+            waiting.set()
 
     async def ring_for_others(self, store: Store) -> None:
         """Rings for everybody whenever another process may have written something, without end."""
@@ -44,7 +46,10 @@ class EventBell:
 
     @contextmanager
     def listen(self, execution_id: str, *, for_end: bool = False) -> Iterator[asyncio.Event]:
-        """With `for_end` it rings when the execution may have ended; each ring costs a look at the store."""
+        """With `for_end` it rings when the execution may have ended; each ring costs a look at the store.
+
+        Without an id it rings for all executions.
+        """
         rung = asyncio.Event()
         self._waiting.setdefault(execution_id, {})[rung] = for_end
         try:

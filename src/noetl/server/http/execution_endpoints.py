@@ -83,7 +83,9 @@ async def _list_executions(call: ApiCall) -> Answer:
         page = await call.resources.store.executions(stored)
     except ValueError as error:
         raise ApiProblem("invalid_request", str(error), pointer="/cursor") from None
-    items = ExecutionItems(executions=list(map(_item, page.executions)), next_cursor=page.next or None)
+    items = ExecutionItems(
+        executions=list(map(execution_item, page.executions)), next_cursor=page.next or None
+    )
     return Answer(items)
 
 
@@ -139,7 +141,8 @@ async def _history(call: ApiCall) -> History:
     return await read_history(resources.store, record.execution_id, resources.playbooks.allow_kinds)
 
 
-def _item(record: ExecutionRecord) -> ExecutionItem:
+def execution_item(record: ExecutionRecord) -> ExecutionItem:
+    """An execution as lists have it."""
     last = record.ended_at or record.updated_at
     return ExecutionItem(
         execution_id=record.execution_id,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from noetl.engine.history.family_log import FamilyLine, FamilyLog, log_page
 from noetl.engine.history.lookup import decode_rows, request_event_of
@@ -19,10 +19,8 @@ from noetl.ports.store import ExecutionRecord
 from noetl.server.http.endpoint import EVENT_STREAM, Answer, ApiCall, Endpoint
 from noetl.server.http.event_bell import follow_execution
 from noetl.server.http.problems import ApiProblem
+from noetl.server.http.sse import sse_response
 from noetl.server.result_body import OCTETS, RangeWrong, result_response
-
-KEEP_ALIVE = 15.0
-"""Seconds after which a silent stream says that it is there, so that nobody in between cuts it."""
 
 
 class EventsQuery(Struct, frozen=True, forbid_unknown_fields=True):
@@ -111,7 +109,7 @@ async def _stream_events(call: ApiCall) -> Response:
         async for page in follow_execution(resources.store, resources.bell, execution_id, after):
             yield b"".join(_event_message(event, execution_id, trace_id) for event in page)
 
-    return _stream(write())
+    return sse_response(write())
 
 
 async def _read_logs(call: ApiCall) -> Answer | Response:
@@ -146,7 +144,7 @@ async def _read_logs(call: ApiCall) -> Answer | Response:
         finally:
             ending.cancel()
 
-    return _stream(write())
+    return sse_response(write())
 
 
 async def _set_at_end(call: ApiCall, execution_id: str, over: asyncio.Event) -> None:
@@ -177,40 +175,6 @@ def _event_message(event: Event, execution_id: str, trace_id: str) -> bytes:
     document = envelope(event, execution_id, trace_id)
     name = str(document["name"]).encode()
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, name, msgspec.json.encode(document))
-
-
-def _stream(messages: AsyncIterator[bytes]) -> StreamingResponse:
-    # Closed at its end: nothing idle of it is left for a server that is about to end.
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Connection": "close"}
-    return StreamingResponse(_with_keep_alive(messages), 200, headers, EVENT_STREAM)
-
-
-async def _with_keep_alive(messages: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The messages, and a comment whenever none came for a while."""
-    yield b": ok\n\n"  # the reader knows at once that it is connected
-    following: asyncio.Task[bytes] | None = None
-    try:
-        while True:
-            following = following or asyncio.ensure_future(_next_message(messages))
-            done, _ = await asyncio.wait([following], timeout=KEEP_ALIVE)
-            if not done:
-                yield b": still here\n\n"
-                continue
-            message, following = following.result(), None
-            if not message:
-                return
-            yield message
-    finally:
-        if following is not None:
-            following.cancel()
-
-
-async def _next_message(messages: AsyncIterator[bytes]) -> bytes:
-    """Empty at the end. Messages that hold nothing are passed over."""
-    async for message in messages:
-        if message:
-            return message
-    return b""
 
 
 def _last_event_id(call: ApiCall, otherwise: int) -> int:

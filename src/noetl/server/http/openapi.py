@@ -14,7 +14,11 @@ from noetl.server.http.problems import STATUSES
 _PART = re.compile(r"{(\w+)(:path)?}")
 _REFERENCE = "#/components/schemas/{name}"
 _EVERYWHERE: tuple[ProblemCode, ...] = ("unauthenticated", "forbidden", "store_unavailable")
-_HEADERS = {"stream_events": ("Last-Event-ID",), "read_result": ("Range",)}
+_HEADERS = {
+    "stream_events": ("Last-Event-ID",),
+    "stream_topics": ("Last-Event-ID",),
+    "read_result": ("Range",),
+}
 
 
 def openapi_document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:

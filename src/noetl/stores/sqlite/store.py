@@ -130,6 +130,9 @@ class SqliteStore:
     async def feed(self, *, after: int = 0, limit: int = 1_000) -> list[FeedEntry]:
         return self._query(reader.read_feed, after, limit)
 
+    async def feed_end(self) -> int:
+        return self._query(reader.read_feed_end)
+
     async def changes(self) -> AsyncIterator[None]:
         last_version, wait = None, POLL_SECONDS
         while not self._closed:

@@ -20,7 +20,7 @@ export default function Playbook({ path: text }: { path: string }) {
   const versions = useResource((signal) => get<VersionList>(`catalog/${segments(path)}/versions`, { signal }), [path]);
   const asked = place.value.query.get("tab") ?? "net";
   const tab = TABS.some(([name]) => name === asked) ? asked : "net";
-  const before = <><a href={href("/playbooks")}>Playbooks</a><span>/</span></>;
+  const before = <a href={href("/playbooks")}>Playbooks</a>;
   return (
     <main id="main">
       <PageHead title={text} before={before}>
@@ -30,7 +30,7 @@ export default function Playbook({ path: text }: { path: string }) {
       <Loaded from={playbook}>
         {(shown) => (
           <>
-            <p class="muted small facts-line">version {shown.version}{versions.data.value && ` of ${versions.data.value.versions[0]?.version}`}{shown.label && `, ${shown.label}`} · registered <Time at={shown.created_at} /> by {shown.created_by} · <code title={shown.hash}>{shown.hash.slice(0, 12)}</code></p>
+            <p class="muted small facts-line">version {shown.version}{versions.data.value && ` of ${versions.data.value.versions[0]?.version}`}{shown.label && ` · label ${shown.label}`} · registered <Time at={shown.created_at} /> by {shown.created_by} · <code title={shown.hash}>{shown.hash.slice(0, 12)}</code></p>
             <Tabs label="Views of the playbook" chosen={tab} tabs={TABS.map(([name, title]) => ({ name, title, href: href(`/playbooks/${text}`, { tab: name === "net" ? null : name }) }))} />
             {tab === "net" && <NetTab text={text!} />}
             {tab === "source" && <SourceTab shown={shown} />}
