@@ -13,7 +13,11 @@ import { ForkDialog } from "./fork";
 import type { ExecutionModel } from "./model";
 import { SignalDialog } from "./signal";
 
-/** What can be done with it as it stands. Each asks first and shows its command; roles hide what they forbid. */
+/**
+ * What can be done with it as it stands. Each asks first and shows its command; roles hide what they forbid.
+ *
+ * What goes away when it ends stands at the left: what stays does not move.
+ */
 export function Actions({ model, detail }: { model: ExecutionModel; detail: ExecutionDetail }) {
   const [dialog, setDialog] = useState<"fork" | "signal" | null>(null);
   const id = detail.execution_id;
@@ -73,10 +77,10 @@ export function Actions({ model, detail }: { model: ExecutionModel; detail: Exec
       {operator && detail.status === "paused" && <Button kind="primary" icon="play" onClick={resume}>Resume</Button>}
       {operator && detail.status === "running" && <Button icon="pause" onClick={pause}>Pause</Button>}
       {operator && !over && <Button icon="bell" onClick={() => setDialog("signal")}>Signal</Button>}
-      {operator && <Button icon="fork" onClick={() => setDialog("fork")}>Fork here</Button>}
       {operator && !over && <Button kind="danger" icon="stop" onClick={cancel}>Cancel</Button>}
-      {!model.isExported && <Button icon="save" title="One file with everything that is shown, to be read without a server" onClick={() => void exportPage(model)}>Export</Button>}
       {detail.forked_from && <Button onClick={() => navigate(href(`/compare/${detail.forked_from}/${id}`))}>Compare</Button>}
+      {operator && <Button icon="fork" onClick={() => setDialog("fork")}>Fork here</Button>}
+      {!model.isExported && <Button icon="save" title="One file with everything that is shown, to be read without a server" onClick={() => void exportPage(model)}>Export</Button>}
       {dialog === "fork" && <ForkDialog model={model} close={() => setDialog(null)} />}
       {dialog === "signal" && <SignalDialog model={model} close={() => setDialog(null)} />}
     </div>

@@ -25,8 +25,9 @@ export function Details({ model }: { model: ExecutionModel }) {
     const direction = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (!direction) return;
     const index = tabs.findIndex(([name]) => name === tab);
-    choose(tabs[(index + direction + tabs.length) % tabs.length]![0]);
-    (event.currentTarget as HTMLElement).querySelector<HTMLElement>('[aria-selected="true"]')?.focus();
+    const next = tabs[(index + direction + tabs.length) % tabs.length]![0];
+    choose(next);
+    document.getElementById(`tab-${next}`)?.focus();
   };
   return (
     <section class="panel details" aria-label={step === null ? "The execution" : `Step ${step}`}>

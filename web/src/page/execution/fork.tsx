@@ -123,7 +123,7 @@ function Preview({ model, preview }: { model: ExecutionModel; preview: ForkPrevi
   return (
     <section class="fork-preview stack tight" aria-label="What the fork would do">
       <p>
-        <b>{plural(preview.events, "event")}</b> copied{preview.cut !== preview.at && <> (up to event {preview.cut}, the end of its append)</>}.{" "}
+        <b>{plural(preview.cut, "event")}</b> copied{preview.cut !== preview.at && <>, to the end of its append</>}.{" "}
         {preview.kept.length ? <>Kept: {preview.kept.map((step) => `${step.step}${step.runs > 1 ? ` ${step.runs}×` : ""}`).join(", ")}.</> : "No run has ended by then."}
       </p>
       {preview.open.length > 0 && <p>Goes on: {preview.open.map((run) => `${run.step}${run.task ? ` (${run.task})` : ""}`).join(", ")}.</p>}

@@ -38,27 +38,55 @@ export function Head({ model, detail }: { model: ExecutionModel; detail: Executi
   );
 }
 
-/** The first failure in one line: what, where, with which input, in which line of the playbook. */
-export function Failure({ model, detail }: { model: ExecutionModel; detail: ExecutionDetail }) {
-  const { error } = detail;
-  const wanted = error !== null && detail.events === model.last.value;
+/** One line that is always there: what failed, what it waits for, or what came out. */
+export function Summary({ model, detail }: { model: ExecutionModel; detail: ExecutionDetail }) {
+  if (detail.error) return <Failure model={model} detail={detail} error={detail.error} />;
+  return <p class="summary">{model.isOver.value ? <Outcome detail={detail} /> : <UnderWay model={model} />}</p>;
+}
+
+function Outcome({ detail }: { detail: ExecutionDetail }) {
+  if (detail.status === "cancelled") return <>Cancelled; what had completed is kept.</>;
+  return <>Result <code>{oneLine(detail.result, 300)}</code></>;
+}
+
+function UnderWay({ model }: { model: ExecutionModel }) {
+  const steps = [...(model.state.value?.steps ?? [])];
+  const parts = (["running", "waiting"] as const).flatMap((status) => {
+    const names = steps.filter(([, state]) => state.status === status).map(([name]) => name);
+    return names.length ? [{ status, names }] : [];
+  });
+  if (!parts.length) return <>Nothing is under way.</>;
+  return (
+    <>
+      {parts.map(({ status, names }) => (
+        <span key={status}>
+          <Status status={status} />{" "}
+          {names.slice(0, 6).map((name) => <span key={name}><StepButton model={model} step={name} /> </span>)}
+          {names.length > 6 && <span class="muted">and {names.length - 6} more </span>}
+        </span>
+      ))}
+    </>
+  );
+}
+
+/** The first failure: what, where, with which input, in which line of the playbook. */
+function Failure({ model, detail, error }: { model: ExecutionModel; detail: ExecutionDetail; error: Record<string, unknown> }) {
+  const wanted = detail.events === model.last.value;
   const answer = useAnswer(wanted ? `${model.id} explanation ${detail.events}` : null, (signal) =>
     get<Explanation>(model.route("explanation"), { query: { at: detail.events }, signal }),
   );
-  if (!error) return null;
   const failure = answer.data?.failure;
   const step = typeof error.step === "string" ? error.step : null;
   const where = [error.task, error.attempt ? `attempt ${error.attempt}` : ""].filter(Boolean).join(", ");
+  const message = String(error.message ?? "");
   return (
-    <div class="failure" role="alert">
-      <span class="failure-mark" aria-hidden="true">✗</span>
-      <p class="failure-text">
-        {step && <><StepButton model={model} step={step} />{where && <span class="muted"> ({where})</span>}: </>}
-        <b>{String(error.kind ?? "error")}</b> <span>{String(error.message ?? "")}</span>
-        {failure?.input != null && <span class="muted"> · got <code>{oneLine(inputOf(failure.input), 90)}</code></span>}
-        {failure && <> · <SourceLine model={model} line={failure.line} /></>}
-      </p>
-    </div>
+    <p class="summary failed" role="alert" title={message}>
+      <span class="failed-text" aria-hidden="true">✗ </span>
+      {step && <><StepButton model={model} step={step} />{where && <span class="muted"> ({where})</span>}: </>}
+      <b class="failed-text">{String(error.kind ?? "error")}</b> {failure && <><SourceLine model={model} line={failure.line} /> </>}
+      <span>{message}</span>
+      {failure?.input != null && <span class="muted"> · got <code>{oneLine(inputOf(failure.input), 90)}</code></span>}
+    </p>
   );
 }
 

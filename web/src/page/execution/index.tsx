@@ -8,7 +8,7 @@ import { Problem, Segments } from "../../view/parts";
 import { Console } from "./console";
 import { Details } from "./details";
 import { Events } from "./events";
-import { Failure, Head } from "./head";
+import { Head, Summary } from "./head";
 import { ExecutionModel } from "./model";
 import { Slider } from "./slider";
 import { TimePanel } from "./time-panel";
@@ -46,7 +46,7 @@ export function ExecutionView({ model }: { model: ExecutionModel }) {
     <main id="main" class={`execution ${narrow ? "phone" : "fill"}`}>
       {problem && <Problem problem={problem} retry={() => void model.refresh()} />}
       <Head model={model} detail={detail} />
-      <Failure model={model} detail={detail} />
+      <Summary model={model} detail={detail} />
       {narrow ? <PhonePanels model={model} /> : <Panels model={model} />}
       <Slider model={model} />
     </main>

@@ -46,9 +46,9 @@ export function Slider({ model }: { model: ExecutionModel }) {
         />
       </div>
       <output class="slider-text" title={`${absolute(time / 1_000, zone.value)} ${zone.value}`}>
-        <b class="numbers">{grouped(at)}</b>
-        <span class="muted numbers">/{grouped(last)}</span>
-        <span class="slider-event"> {name}{step && <span class="muted"> · {step}</span>}<span class="muted numbers"> · +{since}</span></span>
+        <span class="slider-number numbers">{`${grouped(at)}/${grouped(last)}`}</span>
+        <span class="slider-since muted numbers">+{since}</span>
+        <span class="slider-event">{step ? `${name} · ${step}` : name}</span>
       </output>
       <button type="button" class="button small live" aria-pressed={live} title="Follow the last event (l)" onClick={() => (live && !model.isOver.value ? model.hold() : model.moveTo(null))}>
         <span class="live-dot" aria-hidden="true" />
