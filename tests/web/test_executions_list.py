@@ -26,18 +26,18 @@ def label() -> str:
     return uuid.uuid4().hex[:8]
 
 
-def test_a_thousand_rows_are_a_few_elements(server: ServerProcess, open_page: OpenPage, label: str) -> None:
-    _start(server, "shop/prices", label, 350)
+def test_many_rows_are_a_few_elements(server: ServerProcess, open_page: OpenPage, label: str) -> None:
+    _start(server, "shop/nothing", label, 230)
     page = open_page(f"/executions?label=of%3D{label}")
     table = page.get_by_role("table", name="Executions")
     expect(page.get_by_text("100 executions so far")).to_be_visible()
     body = page.locator(".grid-body")
-    for count in ("200 executions so far", "300 executions so far", "350 executions"):
+    for count in ("200 executions so far", "230 executions"):
         body.evaluate("element => element.scrollTop = element.scrollHeight")
         expect(page.get_by_text(count, exact=True)).to_be_visible()
-    expect(table).to_have_attribute("aria-rowcount", "351")
+    expect(table).to_have_attribute("aria-rowcount", "231")
     body.evaluate("element => element.scrollTop = element.scrollHeight")
-    expect(page.locator("[aria-rowindex='351']")).to_be_visible()
+    expect(page.locator("[aria-rowindex='231']")).to_be_visible()
     assert page.evaluate("document.querySelectorAll('*').length") < 1_500
 
 
@@ -146,8 +146,8 @@ def test_times_are_in_the_zone_that_was_chosen(server: ServerProcess, open_page:
     time = page.locator(".grid-body time").first
     expect(time).to_have_attribute("title", re.compile(r"\+0[12]:00 Europe/Berlin\n.*Z$"))
     page.get_by_role("button", name="Time zone: Europe/Berlin").click()
-    page.get_by_label("Search a time zone").fill("kolkata")
-    page.get_by_role("button", name=re.compile("Asia/(Kolkata|Calcutta)")).click()
+    page.get_by_label("Search a time zone").fill("kolk")
+    page.get_by_role("button", name=re.compile("Kolkata")).click()
     expect(time).to_have_attribute("title", re.compile(r"\+05:30 Asia/"))
     page.reload()
     expect(time).to_have_attribute("title", re.compile(r"\+05:30 Asia/"))

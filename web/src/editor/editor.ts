@@ -114,7 +114,7 @@ export function openEditor(host: HTMLElement, text: string, handlers: Handlers):
     autocompletion({ override: [complete], icons: false, activateOnTypingDelay: 150 }),
     search({ top: true }),
     look,
-    EditorView.contentAttributes.of({ "aria-label": "Text of the playbook", spellcheck: "false" }),
+    EditorView.contentAttributes.of({ "aria-label": "Text of the playbook", spellcheck: "false", tabindex: "0" }),
     keymap.of([
       { key: "Mod-s", preventDefault: true, run: () => (handlers.onSave(), true) },
       ...closeBracketsKeymap,
