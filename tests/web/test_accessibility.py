@@ -38,7 +38,9 @@ def _something_to_see(server: ServerProcess) -> None:
     client = server.client
     client.set_credential("shop-database", "static", {"user": "u", "password": "axe-secret"})
     for shop in ("north", "bad"):
-        started = client.start(StartExecution(path="shop/prices", workload={"shop": shop}, labels={"team": "pricing"}))
+        started = client.start(
+            StartExecution(path="shop/prices", workload={"shop": shop}, labels={"team": "pricing"})
+        )
         client.wait(started.execution_id, timeout=30)
     client.start(StartExecution(path="shop/hold"))
 
@@ -53,28 +55,32 @@ def _settle(page: Page, heading: str) -> None:
 def _violations(page: Page) -> list[str]:
     page.evaluate(AXE.read_text())
     options: dict[str, Any] = {"runOnly": RULES, "resultTypes": ["violations"]}
-    found = page.evaluate("options => axe.run(document, options)", options)["violations"]
-    return [f"{item['id']}: {node['target']} {node['failureSummary']}" for item in found for node in item["nodes"]]
+    violations = page.evaluate("options => axe.run(document, options)", options)["violations"]
+    return [
+        f"{item['id']}: {node['target']} {node['failureSummary']}"
+        for item in violations
+        for node in item["nodes"]
+    ]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_on_any_page(open_page: OpenPage, theme: str) -> None:
     page = open_page("/", theme=theme)
-    found: dict[str, list[str]] = {}
+    violations: dict[str, list[str]] = {}
     for path, heading in PAGES.items():
         page.goto(path)
         _settle(page, heading)
-        found[path] = _violations(page)
+        violations[path] = _violations(page)
     page.goto("/")
     _settle(page, "Home")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
-    found["the help"] = _violations(page)
+    violations["the help"] = _violations(page)
     page.keyboard.press("Escape")
     page.keyboard.press("/")
     expect(page.get_by_role("dialog")).to_be_visible()
-    found["the palette"] = _violations(page)
-    assert {path: texts for path, texts in found.items() if texts} == {}
+    violations["the palette"] = _violations(page)
+    assert {path: texts for path, texts in violations.items() if texts} == {}
 
 
 def test_axe_finds_nothing_at_the_login(open_page: OpenPage) -> None:
@@ -89,10 +95,14 @@ def test_nothing_is_wider_than_the_window_nor_moves(open_page: OpenPage, width: 
     wide: dict[str, str] = {}
     for path, heading in PAGES.items():
         page.goto(path)
-        page.evaluate("new PerformanceObserver(list => { for (const e of list.getEntries()) if (!e.hadRecentInput) globalThis.shift = (globalThis.shift ?? 0) + e.value }).observe({type: 'layout-shift', buffered: true})")
+        page.evaluate(
+            "new PerformanceObserver(list => { for (const e of list.getEntries()) if (!e.hadRecentInput) globalThis.shift = (globalThis.shift ?? 0) + e.value }).observe({type: 'layout-shift', buffered: true})"
+        )
         _settle(page, heading)
         beyond = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        shift = page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(globalThis.shift ?? 0))))")
+        shift = page.evaluate(
+            "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(globalThis.shift ?? 0))))"
+        )
         small = page.evaluate(SMALL_TARGETS)
         if beyond > 0 or shift > 0.001 or small:
             wide[path] = f"{beyond} pixels beyond, shift {shift}, small targets {small}"
@@ -109,7 +119,14 @@ SMALL_TARGETS = """() => [...document.querySelectorAll('button, input, select, t
 def test_no_secret_is_on_any_page(server: ServerProcess, open_page: OpenPage) -> None:
     page = open_page("/credentials")
     bodies: list[str] = []
-    page.on("response", lambda response: bodies.append(response.text()) if "/api/" in response.url and "stream" not in response.url else None)
+    page.on(
+        "response",
+        lambda response: (
+            bodies.append(response.text())
+            if "/api/" in response.url and "stream" not in response.url
+            else None
+        ),
+    )
     page.reload()
     expect(page.get_by_text("shop-database")).to_be_visible()
     seen = page.content() + "".join(bodies)

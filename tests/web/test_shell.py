@@ -40,7 +40,16 @@ def test_the_theme_is_kept_and_there_before_the_first_paint(page: Page) -> None:
 
 @pytest.mark.parametrize(
     ("key", "heading"),
-    [("h", "Home"), ("e", "Executions"), ("p", "Playbooks"), ("i", "Inbox"), ("w", "Workers"), ("c", "Credentials"), ("t", "Tokens"), ("a", "Audit")],
+    [
+        ("h", "Home"),
+        ("e", "Executions"),
+        ("p", "Playbooks"),
+        ("i", "Inbox"),
+        ("w", "Workers"),
+        ("c", "Credentials"),
+        ("t", "Tokens"),
+        ("a", "Audit"),
+    ],
 )
 def test_two_keys_go_to_a_page(open_page: OpenPage, key: str, heading: str) -> None:
     page = open_page("/playbooks" if key != "p" else "/")
@@ -67,10 +76,12 @@ def test_the_help_says_what_the_documentation_says(page: Page) -> None:
     page.keyboard.press("?")
     dialog = page.get_by_role("dialog", name="Keyboard")
     expect(dialog).to_be_visible()
-    shown = dialog.locator("dt").evaluate_all("all => all.map(dt => [[...dt.children].map(k => k.textContent).join(' '), dt.nextSibling.textContent])")
+    keys = dialog.locator("dt").evaluate_all(
+        "all => all.map(dt => [[...dt.children].map(k => k.textContent).join(' '), dt.nextSibling.textContent])"
+    )
     keyboard = DOCUMENT.read_text().partition("## Keyboard")[2]
     rows = re.findall(r"^\| `(.+?)` \| (.+?) \|$", keyboard, re.MULTILINE)
-    assert [list(row) for row in rows] == shown
+    assert [list(row) for row in rows] == keys
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
 
@@ -102,12 +113,16 @@ def test_eight_tabs_share_one_stream(server: ServerProcess, open_page: OpenPage)
     server.client.start(StartExecution(path="shop/hold", labels={"of": "the-first"}))
     expect(first.get_by_text("of=the-first")).to_be_visible()
     streams: list[str] = []
-    first.context.on("request", lambda request: streams.append(request.url) if "/api/stream" in request.url else None)
+    first.context.on(
+        "request", lambda request: streams.append(request.url) if "/api/stream" in request.url else None
+    )
     tabs = [first.context.new_page() for _ in range(7)]
     for tab in tabs:
         tab.goto("/executions")
     for tab in tabs:
-        expect(tab.get_by_role("table", name="Executions").or_(tab.get_by_text("Nothing was run yet"))).to_be_visible()
+        expect(
+            tab.get_by_role("table", name="Executions").or_(tab.get_by_text("Nothing was run yet"))
+        ).to_be_visible()
     assert streams == []
     label = "eight-tabs"
     server.client.start(StartExecution(path="shop/hold", labels={"of": label}))
