@@ -44,7 +44,13 @@ class PageServer:
             messages.append(message)
 
         pairs = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-        scope = {"type": "http", "method": method, "path": unquote(path), "query_string": b"", "headers": pairs}
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": unquote(path),
+            "query_string": b"",
+            "headers": pairs,
+        }
         asyncio.run(self._application(scope, receive, send))
         start, *parts = messages
         named = {name.decode(): value.decode() for name, value in start["headers"]}
@@ -61,7 +67,9 @@ def pages(tmp_path: Path) -> PageServer:
     return PageServer(tmp_path)
 
 
-@pytest.mark.parametrize("path", ["/", "/executions/01a1", "/playbooks/shop/prices@3", "/apiary", "/secret.txt"])
+@pytest.mark.parametrize(
+    "path", ["/", "/executions/01a1", "/playbooks/shop/prices@3", "/apiary", "/secret.txt"]
+)
 def test_every_place_of_the_page_is_its_index(pages: PageServer, path: str) -> None:
     answer = pages.ask(path)
     assert (answer.status, answer.body.decode()) == (200, INDEX)
@@ -72,9 +80,16 @@ def test_every_place_of_the_page_is_its_index(pages: PageServer, path: str) -> N
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
-    [("GET", "/api", 404), ("GET", "/api/nothing", 404), ("POST", "/healthz", 405), ("POST", "/executions", 404)],
+    [
+        ("GET", "/api", 404),
+        ("GET", "/api/nothing", 404),
+        ("POST", "/healthz", 405),
+        ("POST", "/executions", 404),
+    ],
 )
-def test_what_is_not_the_pages_stays_what_it_was(pages: PageServer, method: str, path: str, status: int) -> None:
+def test_what_is_not_the_pages_stays_what_it_was(
+    pages: PageServer, method: str, path: str, status: int
+) -> None:
     assert pages.ask(path, method).status == status
 
 
@@ -88,14 +103,22 @@ def test_an_asset_is_good_for_ever_and_packed_for_who_takes_that(pages: PageServ
     assert (packed.headers["content-encoding"], packed.headers["vary"]) == ("gzip", "Accept-Encoding")
 
 
-@pytest.mark.parametrize("path", ["/assets/none-ABC.js", "/assets/..%2fsecret.txt", "/assets/main-ABC.js.gz", "/assets/"])
+@pytest.mark.parametrize(
+    "path", ["/assets/none-ABC.js", "/assets/..%2fsecret.txt", "/assets/main-ABC.js.gz", "/assets/"]
+)
 def test_an_asset_that_is_not_there_is_not_the_index(pages: PageServer, path: str) -> None:
     assert pages.ask(path).status == 404
 
 
 @pytest.mark.parametrize(
     ("prefix", "base"),
-    [("/flows", "/flows/"), ("/a/b/", "/a/b/"), ('/"><script>', "/"), ("//evil.example", "/"), ("flows", "/")],
+    [
+        ("/flows", "/flows/"),
+        ("/a/b/", "/a/b/"),
+        ('/"><script>', "/"),
+        ("//evil.example", "/"),
+        ("flows", "/"),
+    ],
 )
 def test_behind_a_proxy_links_begin_at_its_path(pages: PageServer, prefix: str, base: str) -> None:
     answer = pages.ask("/", x_forwarded_prefix=prefix)

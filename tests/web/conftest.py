@@ -4,18 +4,20 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
 
 from noetl.web.assets import PAGE
 from tests.server.server_process import ServerProcess, server_process
-from tests.web.playbooks import PLAYBOOKS
+from tests.web.shop_playbooks import PLAYBOOKS
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 collect_ignore_glob = ["test_*.py"] if os.environ.get("NOETL_TEST_BROWSER") == "no" else []
 
 OpenPage = Callable[..., Page]
+Theme: TypeAlias = Literal["light", "dark"]
 
 
 @pytest.fixture(scope="session")
@@ -68,7 +70,15 @@ def open_page(server: ServerProcess, browser: Browser) -> Iterator[OpenPage]:
     watch = Watch(server.url)
     contexts: list[BrowserContext] = []
 
-    def open_path(path: str, *, token: str | None = None, width: int = 1280, height: int = 800, theme: str = "light", touch: bool = False) -> Page:
+    def open_path(
+        path: str,
+        *,
+        token: str | None = None,
+        width: int = 1280,
+        height: int = 800,
+        theme: Theme = "light",
+        touch: bool = False,
+    ) -> Page:
         context = browser.new_context(
             base_url=server.url, viewport={"width": width, "height": height}, color_scheme=theme, has_touch=touch, timezone_id="Europe/Berlin", locale="en-GB"
         )  # fmt: skip

@@ -26,18 +26,18 @@ def label() -> str:
     return uuid.uuid4().hex[:8]
 
 
-def test_a_thousand_rows_are_a_few_elements(server: ServerProcess, open_page: OpenPage, label: str) -> None:
-    _start(server, "shop/prices", label, 350)
+def test_many_rows_are_a_few_elements(server: ServerProcess, open_page: OpenPage, label: str) -> None:
+    _start(server, "shop/nothing", label, 230)
     page = open_page(f"/executions?label=of%3D{label}")
     table = page.get_by_role("table", name="Executions")
     expect(page.get_by_text("100 executions so far")).to_be_visible()
     body = page.locator(".grid-body")
-    for count in ("200 executions so far", "300 executions so far", "350 executions"):
+    for count in ("200 executions so far", "230 executions"):
         body.evaluate("element => element.scrollTop = element.scrollHeight")
         expect(page.get_by_text(count, exact=True)).to_be_visible()
-    expect(table).to_have_attribute("aria-rowcount", "351")
+    expect(table).to_have_attribute("aria-rowcount", "231")
     body.evaluate("element => element.scrollTop = element.scrollHeight")
-    expect(page.locator("[aria-rowindex='351']")).to_be_visible()
+    expect(page.locator("[aria-rowindex='231']")).to_be_visible()
     assert page.evaluate("document.querySelectorAll('*').length") < 1_500
 
 
@@ -60,7 +60,9 @@ def test_the_filter_is_the_url(server: ServerProcess, open_page: OpenPage, label
     expect(page.get_by_text("None matches")).to_be_visible()
 
 
-def test_what_starts_appears_without_reloading(server: ServerProcess, open_page: OpenPage, label: str) -> None:
+def test_what_starts_appears_without_reloading(
+    server: ServerProcess, open_page: OpenPage, label: str
+) -> None:
     _start(server, "shop/prices", label)
     page = open_page(f"/executions?label=of%3D{label}")
     expect(page.get_by_text("1 execution", exact=True)).to_be_visible()
@@ -71,7 +73,9 @@ def test_what_starts_appears_without_reloading(server: ServerProcess, open_page:
     expect(row).to_contain_text("cancelled")
 
 
-def test_new_rows_wait_while_somebody_points_at_the_list(server: ServerProcess, open_page: OpenPage, label: str) -> None:
+def test_new_rows_wait_while_somebody_points_at_the_list(
+    server: ServerProcess, open_page: OpenPage, label: str
+) -> None:
     _start(server, "shop/prices", label, 3)
     page = open_page(f"/executions?label=of%3D{label}")
     expect(page.get_by_text("3 executions", exact=True)).to_be_visible()
@@ -83,7 +87,9 @@ def test_new_rows_wait_while_somebody_points_at_the_list(server: ServerProcess, 
     expect(page.get_by_role("link", name="shop/hold")).to_be_visible()
 
 
-def test_keys_walk_along_the_rows_and_open_one(server: ServerProcess, open_page: OpenPage, label: str) -> None:
+def test_keys_walk_along_the_rows_and_open_one(
+    server: ServerProcess, open_page: OpenPage, label: str
+) -> None:
     first, second = _start(server, "shop/prices", label, 2)
     page = open_page(f"/executions?label=of%3D{label}")
     expect(page.get_by_text("2 executions", exact=True)).to_be_visible()
@@ -98,7 +104,9 @@ def test_keys_walk_along_the_rows_and_open_one(server: ServerProcess, open_page:
     expect(page.get_by_role("table", name="Executions")).to_be_visible()
 
 
-def test_chosen_executions_are_cancelled_together(server: ServerProcess, open_page: OpenPage, label: str) -> None:
+def test_chosen_executions_are_cancelled_together(
+    server: ServerProcess, open_page: OpenPage, label: str
+) -> None:
     _start(server, "shop/hold", label, 2)
     page = open_page(f"/executions?label=of%3D{label}")
     expect(page.get_by_text("2 executions", exact=True)).to_be_visible()
@@ -111,7 +119,9 @@ def test_chosen_executions_are_cancelled_together(server: ServerProcess, open_pa
     expect(page.locator(".grid-body").get_by_text("cancelled")).to_have_count(2)
 
 
-def test_all_that_match_are_counted_before_they_are_retried(server: ServerProcess, open_page: OpenPage, label: str) -> None:
+def test_all_that_match_are_counted_before_they_are_retried(
+    server: ServerProcess, open_page: OpenPage, label: str
+) -> None:
     for execution_id in _start(server, "shop/prices", label, 2, shop="bad"):
         server.client.wait(execution_id, timeout=30)
     page = open_page(f"/executions?label=of%3D{label}&status=failed")
@@ -139,15 +149,17 @@ def test_a_view_is_saved_under_a_name(open_page: OpenPage) -> None:
     expect(page.get_by_role("link", name="shop failures")).to_have_count(0)
 
 
-def test_times_are_in_the_zone_that_was_chosen(server: ServerProcess, open_page: OpenPage, label: str) -> None:
+def test_times_are_in_the_zone_that_was_chosen(
+    server: ServerProcess, open_page: OpenPage, label: str
+) -> None:
     _start(server, "shop/prices", label)
     page = open_page(f"/executions?label=of%3D{label}")
     expect(page.get_by_text("Times in Europe/Berlin")).to_be_visible()
     time = page.locator(".grid-body time").first
     expect(time).to_have_attribute("title", re.compile(r"\+0[12]:00 Europe/Berlin\n.*Z$"))
     page.get_by_role("button", name="Time zone: Europe/Berlin").click()
-    page.get_by_label("Search a time zone").fill("kolkata")
-    page.get_by_role("button", name=re.compile("Asia/(Kolkata|Calcutta)")).click()
+    page.get_by_label("Search a time zone").fill("kolk")
+    page.get_by_role("button", name=re.compile("Kolkata")).click()
     expect(time).to_have_attribute("title", re.compile(r"\+05:30 Asia/"))
     page.reload()
     expect(time).to_have_attribute("title", re.compile(r"\+05:30 Asia/"))

@@ -3,7 +3,7 @@ import { render, type ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { asProblem } from "./api/client";
 import type { ProblemDocument } from "./api/types";
-import { arrivals, href, navigate, path } from "./router";
+import { href, navigate, path } from "./router";
 import { begin, caller } from "./session";
 import { Confirmation } from "./shell/dialog";
 import { Header } from "./shell/header";
@@ -14,7 +14,7 @@ import { openPalette, Palette } from "./shell/palette";
 import { useShortcuts } from "./shell/shortcuts";
 import { Toasts } from "./shell/toasts";
 import { silentSince } from "./stream";
-import { Empty, LinkButton, Problem } from "./view/parts";
+import { Empty, LinkButton, PageHead, Problem } from "./view/parts";
 import { Time } from "./view/time";
 
 const loaded = new Map<string, ComponentType<Record<string, string>>>();
@@ -38,10 +38,10 @@ function Content() {
     );
   }, [pattern]);
   if (!found)
-    return <main id="main"><Empty title="There is no such page" action={<LinkButton href={href("/")}>Go home</LinkButton>}>Nothing is at <code>{path.value}</code>.</Empty></main>;
+    return <main id="main"><PageHead title="There is no such page" /><Empty title={path.value} action={<LinkButton href={href("/")}>Go home</LinkButton>}>Nothing is at this address.</Empty></main>;
   const Page = loaded.get(pattern);
   if (problem) return <main id="main"><Problem problem={{ ...problem, hint: "The server may have a new release: load the page again." }} retry={() => location.reload()} /></main>;
-  return Page ? <Page {...found.parameters} /> : <main id="main" aria-busy="true" />;
+  return Page ? <Page key={path.value} {...found.parameters} /> : <main id="main" aria-busy="true" />;
 }
 
 function App() {
@@ -51,11 +51,6 @@ function App() {
     "?": openHelp,
     ...Object.fromEntries(DESTINATIONS.map((place) => [`g ${place.key}`, () => navigate(href(place.path))])),
   });
-  const arrived = arrivals.value;
-  // A screen reader goes on at the head of the new page, as it does when a document is loaded.
-  useEffect(() => {
-    if (arrived) document.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
-  }, [arrived]);
   if (path.value === "/login" || !caller.value) return <><Content /><Toasts /></>;
   return (
     <>

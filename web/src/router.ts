@@ -14,8 +14,14 @@ let guard: (() => boolean) | null = null;
 
 export const place = computed(() => current.value);
 export const path = computed(() => current.value.path);
-/** Counts the times a new path was pushed, so that the shell can move the focus. */
-export const arrivals = signal(0);
+let arrived = false;
+
+/** Whether a new path was gone to since this was asked: then the head of its page takes the focus. */
+export function takeArrival(): boolean {
+  const before = arrived;
+  arrived = false;
+  return before;
+}
 
 function read(): Place {
   return {
@@ -39,7 +45,7 @@ export function navigate(address: string, how: "push" | "replace" = "push"): voi
   current.value = read();
   if (before !== current.value.path) {
     if (how === "push") scrollTo(0, 0);
-    arrivals.value += 1;
+    arrived = true;
   }
 }
 
@@ -71,7 +77,7 @@ addEventListener("popstate", () => {
   current.value = read();
   if (before !== current.value.path) {
     guard = null;
-    arrivals.value += 1;
+    arrived = true;
   }
 });
 

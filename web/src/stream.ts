@@ -133,7 +133,7 @@ function reopen(): void {
     // Without a message so far, nobody knows where to go on: all read again.
     const known = new Set(sourceTopics && cursor ? sourceTopics.split(",") : []);
     open(wanted, topics.filter((topic) => !known.has(topic)));
-  }, 20);
+  }, 50);
 }
 
 function open(topics: string, news: string[]): void {

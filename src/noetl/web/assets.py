@@ -30,7 +30,7 @@ In a checkout, scripts/web builds the page: it says what it needs.
 
 
 class PageRoute(Route):
-    """Takes each GET that no route before it takes; the `reserved` paths, and those below them, are never its own."""
+    """Takes each GET that no route before it takes, but for the `reserved` paths and those below them."""
 
     def __init__(self, reserved: Iterable[str], folder: Path = PAGE) -> None:
         super().__init__("/{path:path}", self._respond, methods=["GET"])
@@ -64,8 +64,14 @@ class PageRoute(Route):
         match = _ASSET.fullmatch(request.url.path)
         file = self._folder / "assets" / match[1] if match else None
         if match is None or file is None or not file.is_file():
-            return PlainTextResponse("there is no such file; the page may have been built anew: load it again\n", 404)
-        headers = {**_HEADERS, "Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
+            return PlainTextResponse(
+                "there is no such file; the page may have been built anew: load it again\n", 404
+            )
+        headers = {
+            **_HEADERS,
+            "Cache-Control": "public, max-age=31536000, immutable",
+            "Vary": "Accept-Encoding",
+        }
         packed = file.with_name(f"{file.name}.gz")
         if "gzip" in request.headers.get("accept-encoding", "") and packed.is_file():
             headers["Content-Encoding"] = "gzip"

@@ -65,6 +65,19 @@ const look = EditorView.theme({
   ".cm-foldPlaceholder": { background: "var(--chosen)", border: "0", color: "var(--text)", padding: "0 6px" },
 });
 
+/** Types over a selection without the browser's help: that writes inline styles, which the policy forbids. */
+const typeOverSelection = EditorView.domEventHandlers({
+  beforeinput: (event, view) => {
+    const { from, to, empty } = view.state.selection.main;
+    const text = event.data;
+    if (event.inputType !== "insertText" || !text || empty || view.composing) return false;
+    const insert = () => view.state.update(view.state.replaceSelection(text), { userEvent: "input.type" });
+    if (!view.state.facet(EditorView.inputHandler).some((handle) => handle(view, from, to, text, insert))) view.dispatch(insert());
+    event.preventDefault();
+    return true;
+  },
+});
+
 /** Words of the server, in its order: it knows the document, its kinds, steps and names. */
 async function complete(context: CompletionContext): Promise<CompletionResult | null> {
   const line = context.state.doc.lineAt(context.pos);
@@ -114,7 +127,8 @@ export function openEditor(host: HTMLElement, text: string, handlers: Handlers):
     autocompletion({ override: [complete], icons: false, activateOnTypingDelay: 150 }),
     search({ top: true }),
     look,
-    EditorView.contentAttributes.of({ "aria-label": "Text of the playbook", spellcheck: "false" }),
+    typeOverSelection,
+    EditorView.contentAttributes.of({ "aria-label": "Text of the playbook", spellcheck: "false", tabindex: "0" }),
     keymap.of([
       { key: "Mod-s", preventDefault: true, run: () => (handlers.onSave(), true) },
       ...closeBracketsKeymap,

@@ -12,23 +12,26 @@ import { Status } from "../view/status";
 import { executionHref } from "./executions/execution-columns";
 
 export default function Workers() {
-  const workers = useResource((signal) => get<WorkerList>("workers", { signal }), [], ["workers", "queue"]);
-  const queue = useResource((signal) => get<QueueAnswer>("queue", { signal }), [], ["queue", "workers"]);
+  const both = useResource(
+    (signal) => Promise.all([get<WorkerList>("workers", { signal }), get<QueueAnswer>("queue", { signal })]),
+    [],
+    ["workers", "queue"],
+  );
   return (
     <main id="main" class="stack">
       <PageHead title="Workers" />
-      <Loaded from={workers}>
-        {(data) =>
-          data.workers.length ? (
-            <div class="cards">{data.workers.map((worker) => <WorkerCard key={worker.session} worker={worker} reload={workers.reload} />)}</div>
-          ) : (
-            <Empty title="No worker is connected">Runs wait until one comes. <CommandLine text="noetl worker start --server URL" /></Empty>
-          )
-        }
-      </Loaded>
-      <h2>Queue</h2>
-      <Loaded from={queue}>
-        {(data) => (data.pools.length ? data.pools.map((pool) => <Pool key={pool.pool} pool={pool} />) : <Empty title="No pool yet">A pool is there as soon as a worker serves it, or a run waits for it.</Empty>)}
+      <Loaded from={both}>
+        {([{ workers }, { pools }]) => (
+          <>
+            {workers.length ? (
+              <div class="cards">{workers.map((worker) => <WorkerCard key={worker.session} worker={worker} reload={both.reload} />)}</div>
+            ) : (
+              <Empty title="No worker is connected">Runs wait until one comes. <CommandLine text="noetl worker start --server URL" /></Empty>
+            )}
+            <h2>Queue</h2>
+            {pools.length ? pools.map((pool) => <Pool key={pool.pool} pool={pool} />) : <Empty title="No pool yet">A pool is there as soon as a worker serves it, or a run waits for it.</Empty>}
+          </>
+        )}
       </Loaded>
     </main>
   );

@@ -91,12 +91,15 @@ function ThemeMenu() {
   );
 }
 
+/** Names of today that browsers know but list under older ones. */
+const RENAMED = ["Europe/Kyiv", "Asia/Kolkata", "Asia/Kathmandu", "Asia/Yangon", "Asia/Ho_Chi_Minh", "America/Nuuk"];
+
 function ZoneDialog({ close }: { close: () => void }) {
   const [filter, setFilter] = useState("");
   const [shown, setShown] = useState<string[]>([]);
   useEffect(() => {
     const server = caller.value?.zone ?? "UTC";
-    const all = [...new Set([browserZone, "UTC", server, ...Intl.supportedValuesOf("timeZone")])];
+    const all = [...new Set([browserZone, "UTC", server, ...RENAMED, ...Intl.supportedValuesOf("timeZone")])];
     const wanted = filter.trim().toLowerCase().replaceAll(" ", "_");
     setShown(all.filter((name) => name.toLowerCase().includes(wanted)).slice(0, 40));
   }, [filter]);

@@ -1,7 +1,9 @@
 /** The small parts that every page uses. */
 import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import type { Resource } from "../api/resource";
 import type { ProblemDocument } from "../api/types";
+import { takeArrival } from "../router";
 import { toast } from "../shell/toasts";
 import { Icon, type IconName } from "./icon";
 import { Time } from "./time";
@@ -78,12 +80,17 @@ export function Loaded<T>({ from, children }: { from: Resource<T>; children: (da
   );
 }
 
+/** The head of a page. A screen reader goes on there after a link, as it does when a document is loaded. */
 export function PageHead({ title, before, children }: { title: ComponentChildren; before?: ComponentChildren; children?: ComponentChildren }) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    if (takeArrival()) heading.current?.focus({ preventScroll: true });
+  }, []);
   return (
     <div class="page-head">
       <div class="grow">
         {before && <div class="crumbs">{before}</div>}
-        <h1 tabIndex={-1}>{title}</h1>
+        <h1 tabIndex={-1} ref={heading}>{title}</h1>
       </div>
       {children && <div class="actions">{children}</div>}
     </div>

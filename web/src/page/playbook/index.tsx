@@ -30,7 +30,7 @@ export default function Playbook({ path: text }: { path: string }) {
       <Loaded from={playbook}>
         {(shown) => (
           <>
-            <p class="muted small facts-line">version {shown.version}{versions.data.value && ` of ${versions.data.value.versions[0]?.version}`}{shown.label && ` · label ${shown.label}`} · registered <Time at={shown.created_at} /> by {shown.created_by} · <code title={shown.hash}>{shown.hash.slice(0, 12)}</code></p>
+            <p class="muted small facts-line">version {shown.version}{shown.label && ` · label ${shown.label}`} · registered <Time at={shown.created_at} /> by {shown.created_by} · <code title={shown.hash}>{shown.hash.slice(0, 12)}</code></p>
             <Tabs label="Views of the playbook" chosen={tab} tabs={TABS.map(([name, title]) => ({ name, title, href: href(`/playbooks/${text}`, { tab: name === "net" ? null : name }) }))} />
             {tab === "net" && <NetTab text={text!} />}
             {tab === "source" && <SourceTab shown={shown} />}

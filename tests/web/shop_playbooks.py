@@ -63,4 +63,12 @@ workflow:
 - step: ask
   tool: {kind: wait, signal: go}
 """
-PLAYBOOKS = {"shop/prices": PRICES, "shop/hold": HOLD}
+NOTHING = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: nothing, path: shop/nothing}
+workflow:
+- step: start
+  tool: {kind: noop, args: {}}
+"""
+PLAYBOOKS = {"shop/nothing": NOTHING, "shop/prices": PRICES, "shop/hold": HOLD}
