@@ -262,9 +262,18 @@ class ExecutionRequests(ViewRequests):
         body = {"playbook": playbook, "version": version, "dialect": dialect}
         return await self._preview(execution_id, "retry", ReopenPreview, body)
 
-    async def preview_redrive(self, execution_id: str, step: str = "") -> ReopenPreview:
+    async def preview_redrive(
+        self,
+        execution_id: str,
+        step: str = "",
+        *,
+        playbook: InlineDocument | None = None,
+        version: int | None = None,
+        dialect: str | None = None,
+    ) -> ReopenPreview:
         """What a redrive would open again."""
-        return await self._preview(execution_id, "redrive", ReopenPreview, {"step": step})
+        body = {"step": step, "playbook": playbook, "version": version, "dialect": dialect}
+        return await self._preview(execution_id, "redrive", ReopenPreview, body)
 
     async def _preview(
         self, execution_id: str, verb: str, answer_type: type[T], body: Mapping[str, Any]

@@ -234,6 +234,23 @@ export interface DiffSide {
   forked_from: string | null;
 }
 
+/**
+ * An event that would not be recorded like this. `what` is the place in it, empty for all of it.
+ *
+ * `decided` is what stands there now; where `what` is empty, the event that belongs there, or None.
+ */
+export interface Difference {
+  seq: number;
+  event: string;
+  what?: string;
+  recorded?: unknown;
+  decided?: unknown;
+  why: string;
+  step?: string;
+  line?: number | null;
+  column?: number | null;
+}
+
 /** A token that ended without a run, why, and how its rules stood. */
 export interface DiscardedToken {
   arrival: TokenArrival;
@@ -1343,7 +1360,7 @@ export interface VerificationAnswer {
   events: number;
   verdicts: number;
   unjudged: number;
-  differences: Record<string, unknown>[];
+  differences: Difference[];
   notes: string[];
 }
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
@@ -18,15 +19,17 @@ from noetl.engine.history.rerun_preview import preview_fork, preview_reopening
 from noetl.engine.history.run_bars import run_page
 from noetl.engine.history.run_detail import run_detail
 from noetl.engine.history.time_travel import state_document
-from noetl.engine.history.verify_history import verify_history
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.explain.explainer import explain
 from noetl.kernel.explain.explanation_parts import Explanation, StepExplanation
 from noetl.kernel.explain.step_explainer import explain_step
 from noetl.kernel.net.commands import Redrive, Retry
+from noetl.kernel.net.operations import redrivable_runs
+from noetl.kernel.verify.verification import Verification, verify
 from noetl.loader import installed_kinds
 from noetl.model.errors import NoetlError
 from noetl.model.secret import printable_value
+from noetl.model.table_reader import decode_value_or_table
 from noetl.ports.execution_views import (
     EvaluatedExpression,
     EvaluateRequest,
@@ -38,8 +41,9 @@ from noetl.ports.execution_views import (
     RunPage,
     VerificationAnswer,
 )
-from noetl.ports.results import ResultStore
+from noetl.ports.results import ResultError, ResultStore
 from noetl.ports.store import Store
+from noetl.stores.results.result_reader import read_result
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -141,9 +145,8 @@ class HistoryViews:
         """What deciding all of it again shows."""
         history = await self._histories.read(execution_id)
         verification = await verify_history(history, self._results)
-        fields = msgspec.to_builtins(verification)
-        differences = printable_value(fields.pop("differences"))
-        return VerificationAnswer(ok=not differences, differences=differences, **fields)
+        fields = printable_value(msgspec.to_builtins(verification))
+        return msgspec.convert({"ok": not verification.differences, **fields}, VerificationAnswer)
 
     async def preview_fork(
         self, execution_id: str, at: int, document: PlaybookDocument | None = None
@@ -163,10 +166,14 @@ class HistoryViews:
             state = await fold_with_repair(self._store, state, document, retried_runs)
         return await _beside_loop(preview_reopening, history, state, Retry(), installed_kinds())
 
-    async def preview_redrive(self, execution_id: str, step: str = "") -> ReopenPreview:
+    async def preview_redrive(
+        self, execution_id: str, step: str = "", document: PlaybookDocument | None = None
+    ) -> ReopenPreview:
         """What a redrive would open again. Raises Refused, too."""
         history = await self._histories.read(execution_id)
         state = await _beside_loop(history.state_at, len(history.events))
+        if document is not None and document.playbook.hash != history.record.playbook:
+            state = await fold_with_repair(self._store, state, document, partial(redrivable_runs, step=step))
         return await _beside_loop(preview_reopening, history, state, Redrive(step), installed_kinds())
 
     async def _read(self, execution_id: str, at: int) -> tuple[RecordedHistory, int]:
@@ -175,6 +182,20 @@ class HistoryViews:
         if at > len(history.events):
             raise _no_event("at", at, history)
         return history, at or len(history.events)
+
+
+async def verify_history(history: RecordedHistory, results: ResultStore) -> Verification:
+    """As `kernel.verify`, beside the event loop: it takes as long as the history is."""
+    loop = asyncio.get_running_loop()
+
+    def read(key: str) -> Any:
+        try:
+            data = asyncio.run_coroutine_threadsafe(read_result(results, key), loop).result()
+        except ResultError as error:
+            raise LookupError(str(error)) from error
+        return decode_value_or_table(data)
+
+    return await asyncio.to_thread(verify, history.plan, history.record.execution_id, history.events, read)
 
 
 async def _beside_loop(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

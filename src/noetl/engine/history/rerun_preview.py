@@ -161,7 +161,8 @@ def task_effect(task: Task, kinds: Kinds) -> TaskEffect:
     kind = kinds.get(task.kind)
     if kind is None:
         return "unknown"
-    if kind.effect == "pure":
+    # To wait changes nothing, though the kernel does not take it for a pure task.
+    if kind.effect == "pure" or task.kind == "wait":
         return "none"
     inputs = {name: data.value for name, data in task.inputs.items() if isinstance(data, Constant)}
     is_constant = len(inputs) == len(task.inputs)

@@ -92,6 +92,8 @@ class ExpressionConsole:
     def _scope(self, fetched: Fetched) -> EvaluationScope:
         state, run = self.state, self.run
         now = state.last_ts
+        if self._iteration is not None and (run is None or run.phase == "ended"):
+            raise self._not_open()
         if run is None:
             scope = state_scope(state.inputs, state.ctx.values, self.outcomes, now)
             return console_scope(scope.namespaces, now, fetched)
@@ -126,6 +128,7 @@ class ExpressionConsole:
         for frame in frames:
             if frame.index == self._iteration:
                 return frame
-        raise ExpressionError(
-            f"iteration {self._iteration} of `{run.step.name}` is not open after event {self.state.version}"
-        )
+        raise self._not_open()
+
+    def _not_open(self) -> ExpressionError:
+        return ExpressionError(f"iteration {self._iteration} is not open after event {self.state.version}")

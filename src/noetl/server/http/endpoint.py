@@ -127,7 +127,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
                 raise
             response = problem_response(problem)
         resources.observer.measures.count_request(self.method, self.path, response.status_code)
-        # Nobody without a name can fill the audit, and a dry run changes nothing.
+        # Nobody without a name can fill the audit.
         if self.audited and call.caller.name and not getattr(call.query, "dry_run", False):
             await self._audit(call, response.status_code)
         return response

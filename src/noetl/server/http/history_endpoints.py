@@ -16,7 +16,7 @@ from noetl.events.event import ENVELOPE_FIELDS, Event, envelope
 from noetl.ports.execution_views import ResultRows
 from noetl.ports.http_api import MOST_AT_ONCE, EventPage, LogPage, PageSize, Sequence
 from noetl.ports.store import ExecutionRecord
-from noetl.server.http.endpoint import EVENT_STREAM, Answer, ApiCall, Endpoint
+from noetl.server.http.endpoint import EVENT_STREAM, JSON, Answer, ApiCall, Endpoint
 from noetl.server.http.event_bell import follow_execution
 from noetl.server.http.problems import ApiProblem
 from noetl.server.http.sse import sse_response
@@ -125,7 +125,8 @@ async def _read_logs(call: ApiCall) -> Answer | Response:
             or (query.step in ("", written.line.step) and query.task in ("", written.line.task))
         ]
 
-    if EVENT_STREAM not in call.request.headers.get("accept", EVENT_STREAM):
+    accepted = call.request.headers.get("accept", "")
+    if JSON in accepted and EVENT_STREAM not in accepted:
         lines = await family.read()
         try:
             page = log_page(lines, query.after, query.limit)

@@ -92,10 +92,11 @@ async def _retry_execution(call: ApiCall) -> Answer:
 async def _redrive_execution(call: ApiCall) -> Answer:
     record, engine = await call.execution(), call.resources.engine
     step, by = call.body.step, call.caller.name
-    if call.query.dry_run:
-        return Answer(await call.resources.views.preview_redrive(record.execution_id, step))
-    require_room(call.resources)
     source = await _repaired_source(call, record, call.body)
+    if call.query.dry_run:
+        document = _document_of(call, source)
+        return Answer(await call.resources.views.preview_redrive(record.execution_id, step, document))
+    require_room(call.resources)
     try:
         await engine.redrive(record.execution_id, step=step, source=source, by=by)
     except AlreadyRunning:
