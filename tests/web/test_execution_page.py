@@ -163,7 +163,12 @@ def test_the_console_evaluates_at_the_event(open_page: OpenPage, completed: str)
 
 def test_secrets_are_nowhere_on_the_page(open_page: OpenPage, completed: str) -> None:
     page = open_page(f"/executions/{completed}?step=start&view=events")
-    for tab, text in (("Data", "workload"), ("Logs", "priced order"), ("Attempts", "iterations"), ("Why", "start ran")):
+    for tab, text in (
+        ("Data", "workload"),
+        ("Logs", "priced order"),
+        ("Attempts", "iterations"),
+        ("Why", "start ran"),
+    ):
         page.get_by_role("tab", name=tab).click()
         expect(_details(page)).to_contain_text(text)
         assert "page-secret-4711" not in page.content()

@@ -125,7 +125,9 @@ def test_a_fork_says_which_effects_happen_again(server: ServerProcess, open_page
     dialog = page.get_by_role("dialog")
     preview = dialog.get_by_role("region", name="What the fork would do")
     expect(preview).to_contain_text("events copied")
-    expect(preview).to_contain_text(re.compile("save copy shell line [0-9]+ (may )?changes? something outside"))
+    expect(preview).to_contain_text(
+        re.compile("save copy shell line [0-9]+ (may )?changes? something outside")
+    )
     dialog.get_by_label("Workload, laid over").fill("{broken")
     expect(dialog.get_by_role("button", name="Fork at event 8")).to_be_disabled()
     dialog.get_by_label("Workload, laid over").fill('{"broken": false}')

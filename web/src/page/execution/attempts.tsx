@@ -53,11 +53,13 @@ function RunAttempts({ model, bar, at }: { model: ExecutionModel; bar: RunBar; a
   if (!answer.data) return <p class="loading" role="status">Loading…</p>;
   const { attempts, next_cursor: next } = answer.data;
   const { loop } = answer.data.bar;
+  // What failed is what one looks for; a long list of it stays a list.
+  const failed = attempts.filter((attempt) => attempt.status === "failed").slice(0, 5);
   return (
     <div class="stack" aria-busy={!answer.current}>
       {loop && <p>{plural(loop.total, "iteration")}: {loop.succeeded} succeeded, {loop.failed} failed, {loop.open} open</p>}
       {!attempts.length && <p class="muted">No attempt has begun at this event.</p>}
-      {attempts.map((attempt) => <Attempt key={`${attempt.seq}`} model={model} attempt={attempt} looped={loop !== null} />)}
+      {attempts.map((attempt) => <Attempt key={attempt.seq} model={model} attempt={attempt} looped={loop !== null} opened={failed.includes(attempt)} />)}
       {(cursors.length > 1 || next) && (
         <div class="row">
           <Button small disabled={cursors.length === 1} onClick={() => setCursors(cursors.slice(0, -1))}>Earlier iterations</Button>
@@ -68,11 +70,12 @@ function RunAttempts({ model, bar, at }: { model: ExecutionModel; bar: RunBar; a
   );
 }
 
-function Attempt({ model, attempt, looped }: { model: ExecutionModel; attempt: AttemptBar; looped: boolean }) {
+function Attempt({ model, attempt, looped, opened }: { model: ExecutionModel; attempt: AttemptBar; looped: boolean; opened: boolean }) {
   const reference = (marker: Marker) => <StoredValue marker={marker} />;
   const error = attempt.error;
+  const [open, setOpen] = useState(opened);
   return (
-    <details class="attempt" open={attempt.status === "failed"}>
+    <details class="attempt" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
         <Status status={attempt.status} word={attempt.status} />
         <b>{attempt.task}</b>
@@ -81,15 +84,14 @@ function Attempt({ model, attempt, looped }: { model: ExecutionModel; attempt: A
         {(!looped || attempt.attempt > 1) && <span class="numbers">attempt {attempt.attempt}</span>}
         {attempt.end !== null && <span class="muted numbers">{duration((attempt.end - attempt.begin) / 1_000)}</span>}
         {attempt.directive && attempt.directive !== "continue" && <span class="badge">{attempt.directive}</span>}
-        {attempt.line != null && <SourceLine model={model} line={attempt.line} />}
       </summary>
-      <div class="stack tight attempt-body">
-        <p class="row small muted">began at <EventButton model={model} seq={attempt.seq} />{attempt.ended_seq !== null && <>ended at <EventButton model={model} seq={attempt.ended_seq} /></>}</p>
+      {open && <div class="stack tight attempt-body">
+        <p class="row small muted">began at <EventButton model={model} seq={attempt.seq} />{attempt.ended_seq !== null && <>ended at <EventButton model={model} seq={attempt.ended_seq} /></>}{attempt.line != null && <span>decided in <SourceLine model={model} line={attempt.line} /></span>}</p>
         {attempt.redelivered > 0 && <p class="small">Lost with its worker and begun again {attempt.redelivered}×.</p>}
         {error && <ErrorText error={error} />}
-        {attempt.input != null && <section><h4>Input</h4><Value value={attempt.input} reference={reference} /></section>}
-        {attempt.result != null && <section><h4>Result</h4><Value value={attempt.result} reference={reference} /></section>}
-      </div>
+        {attempt.input != null && <section><h3>Input</h3><Value value={attempt.input} reference={reference} /></section>}
+        {attempt.result != null && <section><h3>Result</h3><Value value={attempt.result} reference={reference} /></section>}
+      </div>}
     </details>
   );
 }
