@@ -10,6 +10,7 @@ from noetl.client.http_client import AsyncClient, Client
 from noetl.client.server_requests import ServerError
 from noetl.ports.http_api import ExecutionDetail, StartExecution
 from tests.server.server_process import FAILING, GREET, LOOPING, REPAIRED_LOOPING, ServerProcess
+from tests.server.test_api_security import send
 
 AFTER = """\
 - step: after
@@ -387,6 +388,15 @@ def test_logs_are_those_of_the_execution_and_its_children(client: Client) -> Non
             return [line["text"] async for line in stream.follow_logs(detail.execution_id)]
 
     assert asyncio.run(follow()) == ["hello Child"]
+
+
+def test_logs_are_a_stream_for_who_asks_for_no_other_form(server: ServerProcess) -> None:
+    execution_id = server.client.wait(start(server.client)).execution_id
+    url = f"{server.url}/api/executions/{execution_id}/logs"
+    status, headers, body = send(url, token=server.token, Accept="*/*")
+    assert (status, headers.get_content_type()) == (200, "text/event-stream")
+    assert b'"text":"hello World"' in body
+    assert send(url, token=server.token, Accept="application/json")[2]["lines"][0]["text"] == "hello World"
 
 
 def test_a_server_without_a_worker_leaves_the_work_to_others(tmp_path: Path) -> None:

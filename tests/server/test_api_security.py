@@ -14,7 +14,7 @@ import trustme
 
 from noetl.client.http_client import Client
 from noetl.client.server_requests import ServerError, ServerUnreachable
-from noetl.ports.http_api import Role
+from noetl.ports.http_api import Role, StartExecution
 from noetl.server.http.access import may_act_as
 from noetl.server.http.application import ENDPOINTS
 from noetl.server.http.endpoint import Endpoint
@@ -50,7 +50,7 @@ def tokens(server: ServerProcess) -> dict[Role, str]:
 def path_of(endpoint: Endpoint) -> str:
     """A path of the endpoint where nothing is."""
     path = endpoint.path.replace(":path}", "}")
-    for name in ("execution_id", "key", "name", "path"):
+    for name in ("execution_id", "key", "name", "other", "path", "run"):
         path = path.replace(f"{{{name}}}", "0" * 64 if name == "key" else "nothing")
     return path
 
@@ -125,6 +125,33 @@ def test_a_token_that_was_revoked_is_not_valid_any_more(server: ServerProcess) -
     states = {token.name: token.valid for token in server.client.tokens().tokens}
     assert states["short"] is False
     assert states["local-admin"] is True
+
+
+def test_a_stream_says_nothing_more_when_its_token_is_revoked(server: ServerProcess) -> None:
+    created = server.client.create_token("streaming", "viewer")
+    execution_id = server.client.start(StartExecution(path="examples/waiting")).execution_id
+    url = f"{server.url}/api/executions/{execution_id}/stream"
+    sent_request = request.Request(url, headers={"Authorization": f"Bearer {created.token}"})  # noqa: S310 - the server of the test
+    with request.urlopen(sent_request, timeout=30) as answer:  # noqa: S310 - likewise
+        lines = iter(answer.readline, b"")
+        assert any(line == b"event: RunSuspended\n" for line in lines)
+        server.client.revoke_token("streaming")
+        server.client.signal(execution_id, "other")
+        server.client.cancel(execution_id)
+        rest = b"".join(lines)
+    assert b"event: " not in rest
+    assert server.client.show(execution_id).status == "cancelled"
+
+
+def test_workers_are_answered_with_problem_documents_too(
+    server: ServerProcess, tokens: dict[Role, str]
+) -> None:
+    url = f"{server.url}/api/worker"
+    status, _, problem = send(f"{url}/claim", "POST", tokens["admin"], b"x")
+    assert (status, problem["type"], problem["title"]) == (403, "urn:noetl:problem:forbidden", "Forbidden")
+    status, headers, problem = send(f"{url}/stream", token=tokens["worker"])
+    assert (status, headers["Upgrade"], problem["code"]) == (426, "websocket", "unsupported_protocol")
+    assert "noetl.worker.v1" in problem["detail"]
 
 
 def test_tokens_are_stored_as_hashes_alone(server: ServerProcess) -> None:

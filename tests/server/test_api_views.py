@@ -276,7 +276,7 @@ def test_an_expression_sees_the_item_of_an_iteration(client: Client, looping: st
     ]
     assert client.evaluate(looping, "n", at=began[1], step="each").value == 2
     assert client.evaluate(looping, "n", at=began[1], step="each", iteration=1).value == 2
-    with pytest.raises(ServerError, match="iteration 0 of `each` is not open"):
+    with pytest.raises(ServerError, match="iteration 0 is not open"):
         client.evaluate(looping, "n", at=began[1], step="each", iteration=0)
 
 

@@ -308,7 +308,7 @@ MUTATIONS = [
     Mutation(
         "what is given back is not taken",
         P + "worker_plane:WorkerPlane._release_runs",
-        "if _as_held(lease) in set(message.runs)",
+        "if lease.held in set(message.runs)",
         "if False",
     ),
     Mutation(
@@ -363,7 +363,7 @@ MUTATIONS = [
     Mutation(
         "what a worker never saw stays its own",
         P + "worker_plane:WorkerPlane._tell_held",
-        "if _as_held(lease) not in held",
+        "if lease.held not in held",
         "if False",
     ),
     Mutation(

@@ -8,9 +8,11 @@ from noetl.kernel.explain.explanation_parts import Explanation, StepExplanation
 from noetl.ports.execution_views import (
     EvaluatedExpression,
     EvaluateRequest,
+    ExecutionDiff,
     HistoryIndex,
     RunDetail,
     RunPage,
+    VerificationAnswer,
 )
 
 
@@ -55,6 +57,15 @@ class ViewRequests(ServerRequests):
         return await self._ask(
             "POST", f"{execution_path(execution_id)}/evaluate", EvaluatedExpression, json=body
         )
+
+    async def diff(self, execution_id: str, other: str) -> ExecutionDiff:
+        """Where two executions part, and what came out differently."""
+        path = f"{execution_path(execution_id)}/diff/{quote(other, safe='')}"
+        return await self._ask("GET", path, ExecutionDiff)
+
+    async def verify(self, execution_id: str) -> VerificationAnswer:
+        """What deciding all of it again shows."""
+        return await self._ask("GET", f"{execution_path(execution_id)}/verify", VerificationAnswer)
 
 
 def execution_path(execution_id: str) -> str:

@@ -2,14 +2,19 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
+from noetl.engine.catalog.playbooks import PlaybookDocument
 from noetl.engine.history.event_index import EventIndexer
+from noetl.engine.history.execution_diff import diff_executions
 from noetl.engine.history.expression_answer import answer_expression
 from noetl.engine.history.lookup import CHECK, HistoryUnreadable, list_children
 from noetl.engine.history.read import HistoryCache, RecordedHistory
+from noetl.engine.history.repair import fold_with_repair, retried_runs
+from noetl.engine.history.rerun_preview import preview_fork, preview_reopening
 from noetl.engine.history.run_bars import run_page
 from noetl.engine.history.run_detail import run_detail
 from noetl.engine.history.time_travel import state_document
@@ -17,17 +22,27 @@ from noetl.kernel.errors import WrongSequence
 from noetl.kernel.explain.explainer import explain
 from noetl.kernel.explain.explanation_parts import Explanation, StepExplanation
 from noetl.kernel.explain.step_explainer import explain_step
+from noetl.kernel.net.commands import Redrive, Retry
+from noetl.kernel.net.operations import redrivable_runs
+from noetl.kernel.verify.verification import Verification, verify
+from noetl.loader import installed_kinds
 from noetl.model.errors import NoetlError
 from noetl.model.secret import printable_value
+from noetl.model.table_reader import decode_value_or_table
 from noetl.ports.execution_views import (
     EvaluatedExpression,
     EvaluateRequest,
+    ExecutionDiff,
+    ForkPreview,
     HistoryIndex,
+    ReopenPreview,
     RunDetail,
     RunPage,
+    VerificationAnswer,
 )
-from noetl.ports.results import ResultStore
+from noetl.ports.results import ResultError, ResultStore
 from noetl.ports.store import Store
+from noetl.stores.results.result_reader import read_result
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -116,12 +131,66 @@ class HistoryViews:
         request = EvaluateRequest(expr=expr, at=seq, step=step, iteration=iteration)
         return await answer_expression(history, request, seq, self._results)
 
+    async def diff(self, execution_id: str, other: str) -> ExecutionDiff:
+        """Where two executions part, and what came out differently."""
+        history = await self._histories.read(execution_id)
+        return await _beside_loop(diff_executions, history, await self._histories.read(other))
+
+    async def verify(self, execution_id: str) -> VerificationAnswer:
+        """What deciding all of it again shows."""
+        history = await self._histories.read(execution_id)
+        verification = await verify_history(history, self._results)
+        fields = printable_value(msgspec.to_builtins(verification))
+        return msgspec.convert({"ok": not verification.differences, **fields}, VerificationAnswer)
+
+    async def preview_fork(
+        self, execution_id: str, at: int, document: PlaybookDocument | None = None
+    ) -> ForkPreview:
+        """What a fork would keep and repeat, perhaps with another document. Raises CannotFork, too."""
+        history = await self._histories.read(execution_id)
+        plan, name = (document.plan, document.source.name) if document is not None else (None, "")
+        return await _beside_loop(preview_fork, history, at, installed_kinds(), plan, name)
+
+    async def preview_retry(
+        self, execution_id: str, document: PlaybookDocument | None = None
+    ) -> ReopenPreview:
+        """What a retry would open again. Raises Refused, too."""
+        history = await self._histories.read(execution_id)
+        state = await _beside_loop(history.state_at, len(history.events))
+        if document is not None and document.playbook.hash != history.record.playbook:
+            state = await fold_with_repair(self._store, state, document, retried_runs)
+        return await _beside_loop(preview_reopening, history, state, Retry(), installed_kinds())
+
+    async def preview_redrive(
+        self, execution_id: str, step: str = "", document: PlaybookDocument | None = None
+    ) -> ReopenPreview:
+        """What a redrive would open again. Raises Refused, too."""
+        history = await self._histories.read(execution_id)
+        state = await _beside_loop(history.state_at, len(history.events))
+        if document is not None and document.playbook.hash != history.record.playbook:
+            state = await fold_with_repair(self._store, state, document, partial(redrivable_runs, step=step))
+        return await _beside_loop(preview_reopening, history, state, Redrive(step), installed_kinds())
+
     async def _read(self, execution_id: str, at: int) -> tuple[RecordedHistory, int]:
         """The history and the number of the event that is meant."""
         history = await self._histories.read(execution_id)
         if at > len(history.events):
             raise _no_event("at", at, history)
         return history, at or len(history.events)
+
+
+async def verify_history(history: RecordedHistory, results: ResultStore) -> Verification:
+    """As `kernel.verify`, beside the event loop: it takes as long as the history is."""
+    loop = asyncio.get_running_loop()
+
+    def read(key: str) -> Any:
+        try:
+            data = asyncio.run_coroutine_threadsafe(read_result(results, key), loop).result()
+        except ResultError as error:
+            raise LookupError(str(error)) from error
+        return decode_value_or_table(data)
+
+    return await asyncio.to_thread(verify, history.plan, history.record.execution_id, history.events, read)
 
 
 async def _beside_loop(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -128,7 +128,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
             response = problem_response(problem)
         resources.observer.measures.count_request(self.method, self.path, response.status_code)
         # Nobody without a name can fill the audit.
-        if self.audited and call.caller.name:
+        if self.audited and call.caller.name and not getattr(call.query, "dry_run", False):
             await self._audit(call, response.status_code)
         return response
 

@@ -7,7 +7,8 @@ from msgspec import UNSET, Meta, Struct
 from noetl.engine.history.execution_detail import execution_detail
 from noetl.engine.history.failed_attempts import FailedAttempts
 from noetl.engine.history.failure_chain import read_failures
-from noetl.engine.history.read import History, read_history
+from noetl.engine.history.lookup import decode_rows, request_event_of
+from noetl.engine.history.read import History, read_history, read_recorded_source
 from noetl.kernel.derived_rows import ready_run
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.model.timestamp import iso_time, optional_time, parse_iso
@@ -117,10 +118,18 @@ async def _read_execution(call: ApiCall) -> Answer:
     """How it is; with `wait`, at its end."""
     resources, execution_id = call.resources, call.part("execution_id")
     if call.query.wait:
-        await wait_for_end(resources.store, resources.bell, execution_id, call.query.wait)
+        state = await wait_for_end(resources.store, resources.bell, execution_id, call.query.wait)
+        if state is not None:
+            # What `_history` would fold from all of its events, which may be many.
+            record = await call.execution()
+            first = decode_rows(execution_id, await resources.store.read(execution_id, limit=1))
+            source = await read_recorded_source(resources.store, record)
+            return Answer(execution_detail(record, request_event_of(first), state, source, until=0))
     history = await _history(call)
     waiting = _waiting_runs(history.state, resources.plane)
-    return Answer(execution_detail(history, until=history.events[-1].ts, waiting=waiting))
+    record, request, state, source = history.record, history.request, history.state, history.source
+    until = history.events[-1].ts
+    return Answer(execution_detail(record, request, state, source, until=until, waiting=waiting))
 
 
 async def _read_failures(call: ApiCall) -> Answer:
