@@ -13,5 +13,5 @@ class PageHook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 - the interface
         if version == "editable":
             return
-        # An sdist has the page and its sources as they were: there it has nothing to do, and needs no network.
+        # In an sdist, page and sources are as they were: nothing is to do there, and nothing to fetch.
         subprocess.run([Path(self.root) / "scripts" / "web"], check=True)  # noqa: S603 - our own
