@@ -129,7 +129,7 @@ function FailureRow({ group, reload }: { group: FailureGroup; reload: () => Prom
         await reload();
       },
     });
-  const note = <><span class="message">{group.message}</span>{group.step && <> · {group.step}</>} · <Time at={group.last_at} only="relative" /></>;
+  const note = <><span class="message" title={group.message}>{group.message}</span>{group.step && <>{group.step} · </>}<Time at={group.last_at} only="relative" /></>;
   return (
     <Item
       status="failed"
