@@ -75,15 +75,15 @@ def test_a_draft_runs_and_is_saved_as_a_version(server: ServerProcess, editor: P
 def test_what_is_not_saved_is_not_left_by_a_slip(editor: Page) -> None:
     _write(editor, DRAFT)
     expect(editor.get_by_text("draft, not saved")).to_be_visible()
-    asked: list[str] = []
+    messages: list[str] = []
 
     def stay(dialog: Dialog) -> None:
-        asked.append(dialog.message)
+        messages.append(dialog.message)
         dialog.dismiss()
 
     editor.on("dialog", stay)
     editor.get_by_role("link", name="Executions").click()
-    assert len(asked) == 1
+    assert len(messages) == 1
     expect(editor.locator(".cm-content")).to_contain_text("drafted")
 
 

@@ -124,13 +124,13 @@ function EditPage({ path, saved, version }: { path: string | null; saved: string
         <div class="edit-side">
           <div class="panel edit-net">{judged.net ? <Net net={judged.net} label="Net of the draft" onSelect={(step) => { const box = judged.net?.boxes.find((item) => item.step === step); if (box) editor.current?.goTo(box.line, 1); }} /> : <p class="loading">The net appears as soon as the document has no errors.</p>}</div>
           <section class="panel edit-problems" aria-label="Problems">
-            <header><h2>Problems</h2><span class="push" role="status">{judged.problem ? null : judged.problems.length ? <Status status={errors ? "failed" : "waiting"} word={plural(judged.problems.length, "problem")} /> : <Status status="completed" word="none" />}</span></header>
+            <header><h2>Problems</h2><span class="push" role="status">{judged.problem ? null : judged.problems.length ? <Status status={errors ? "failed" : "warning"} word={plural(judged.problems.length, "problem")} /> : <Status status="completed" word="none" />}</span></header>
             {judged.problem && <Problem problem={judged.problem} />}
             <ul class="problem-list">
               {judged.problems.map((item) => (
                 <li key={`${item.line}:${item.column}:${item.code}:${item.message}`}>
                   <button type="button" class="problem-row" onClick={() => editor.current?.goTo(item.line, item.column)}>
-                    <Status status={item.severity === "error" ? "failed" : "waiting"} word={`${item.line}:${item.column}`} />
+                    <Status status={item.severity === "error" ? "failed" : "warning"} word={`${item.line}:${item.column}`} />
                     <span><code>{item.code}</code> {item.message}{item.hint && <span class="muted"> {item.hint}</span>}</span>
                   </button>
                 </li>

@@ -99,7 +99,7 @@ function Item({ status, title, to, note, action }: { status: string; title: stri
         <a class="plain" href={to}>{title}</a>
         <div class="small muted item-note">{note}</div>
       </div>
-      {action}
+      {action && <div class="item-actions">{action}</div>}
     </li>
   );
 }
@@ -129,11 +129,11 @@ function FailureRow({ group, reload }: { group: FailureGroup; reload: () => Prom
         await reload();
       },
     });
-  const note = <><span class="message">{group.message}</span>{group.step && <> · {group.step}</>} · <Time at={group.last_at} only="relative" /></>;
+  const note = <><span class="message" title={group.message}>{group.message}</span>{group.step && <>{group.step} · </>}<Time at={group.last_at} only="relative" /></>;
   return (
     <Item
       status="failed"
-      title={`${group.kind}${group.count > 1 ? ` ×${group.count}` : ""}  ${group.path || "inline playbook"}`}
+      title={`${group.kind}${group.count > 1 ? ` ×${group.count}` : ""} · ${group.path || "inline playbook"}`}
       to={group.count > 1 ? href("/executions", filter) : executionHref(group.newest)}
       note={note}
       action={

@@ -64,7 +64,7 @@ function WorkerCard({ worker, reload }: { worker: WorkerItem; reload: () => Prom
         <dt>pools</dt><dd>{worker.pools.join(", ") || "all"}</dd>
         <dt>heartbeat</dt><dd class="numbers">{duration(worker.heartbeat_age * 1_000)} ago</dd>
         <dt>release</dt><dd>{worker.release}</dd>
-        <dt>token</dt><dd>{worker.token}</dd>
+        {worker.token && <><dt>token</dt><dd>{worker.token}</dd></>}
       </dl>
       <details class="small"><summary>{plural(worker.kinds.length, "kind")} of tasks</summary><p class="muted">{worker.kinds.join(", ")}</p></details>
       {worker.runs.length > 0 && (
@@ -96,7 +96,7 @@ function Pool({ pool }: { pool: QueuePool }) {
                   <td>{run.kinds.join(", ")}</td>
                   <td class="right">{run.priority}</td>
                   <td class="right fixed">{duration(run.age * 1_000)}</td>
-                  <td>{run.reason}</td>
+                  <td class="prose">{run.reason}</td>
                 </tr>
               ))}
             </tbody>

@@ -73,7 +73,7 @@ export function Field(props: FieldProps) {
   return (
     <div class="field">
       <label for={id}>
-        {title} <span class="type">{typeName(schema, kind)}{props.required ? ", needed" : ""}</span>
+        {title} <span class="type">{[typeName(schema, kind), props.required && "needed"].filter(Boolean).join(", ")}</span>
       </label>
       {control(kind, schema, value, change, shared)}
       {notes}

@@ -13,6 +13,7 @@ const TONES: Record<string, Tone> = {
   waiting: "waiting",
   suspended: "waiting",
   paused: "waiting",
+  warning: "waiting",
   cancelled: "idle",
   skipped: "idle",
   not_admitted: "idle",
@@ -49,6 +50,8 @@ function shapeOf(status: string): ComponentChildren {
     case "cancelled":
     case "skipped":
       return (<><circle cx="8" cy="8" r="6.1" /><path d="M4 12 12 4" /></>);
+    case "warning":
+      return (<><path d="M8 2 14.6 13.6H1.4z" stroke-width="1.6" /><path d="M8 6.6v3M8 11.6v.1" /></>);
     default:
       return <circle cx="8" cy="8" r="5.2" stroke-dasharray="2 2.6" />;
   }

@@ -24,14 +24,14 @@ export const EXECUTION_COLUMNS: readonly Column<ExecutionItem>[] = [
   { title: "Status", width: "112px", cell: (item) => <Status status={item.status} /> },
   {
     title: "Playbook",
-    width: "minmax(140px, 1.4fr)",
+    width: "minmax(180px, 2fr)",
     cell: (item) => <span class="row"><a class="plain cut" href={executionHref(item.execution_id)}>{item.path || "inline playbook"}</a><Origin item={item} /></span>,
   },
   { title: "Execution", width: "92px", cell: (item) => <code class="muted" title={item.execution_id}>{shortId(item.execution_id)}</code> },
-  { title: "Started", width: "252px", cell: (item) => <Time at={item.started_at} /> },
+  { title: "Started", width: "minmax(160px, 252px)", cell: (item) => <Time at={item.started_at} /> },
   { title: "Duration", width: "96px", right: true, cell: (item) => <Duration from={item.started_at} until={item.ended_at} known={item.duration_ms} /> },
-  { title: "Events", width: "64px", right: true, from: 1100, cell: (item) => item.events },
-  { title: "Labels", width: "minmax(60px, 1fr)", from: 900, cell: (item) => <span class="row"><Labels labels={item.labels} /></span> },
+  { title: "Events", width: "64px", right: true, from: 1200, cell: (item) => item.events },
+  { title: "Labels", width: "minmax(120px, 1.2fr)", from: 1050, cell: (item) => <span class="row"><Labels labels={item.labels} /></span> },
 ];
 
 export function CompactExecution({ item }: { item: ExecutionItem }) {
