@@ -8,5 +8,5 @@ export function SourceLine({ model, line }: { model: ExecutionModel; line: numbe
   const text = `line ${line}`;
   if (!registered) return <span class="muted small nowrap">{text}</span>;
   const address = href(`/playbooks/${registered}`, { tab: "source", line });
-  return <a class="plain small nowrap" href={address}>{text}</a>;
+  return <a class="small nowrap" href={address}>{text}</a>;
 }
