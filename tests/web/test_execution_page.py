@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from noetl.ports.http_api import StartExecution
 from tests.cli.command_line import run
 from tests.server.server_process import ServerProcess
 from tests.web.conftest import OpenPage
-from tests.web.execution_playbooks import ORDERS
+from tests.web.page_playbooks import ORDERS
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +182,9 @@ def test_a_viewer_sees_and_may_do_nothing(server: ServerProcess, open_page: Open
         expect(page.get_by_role("button", name=name)).to_have_count(0)
 
 
-def test_an_export_is_read_without_a_server(open_page: OpenPage, completed: str, tmp_path: Path) -> None:
+def test_an_export_is_read_without_a_server(
+    browser: Browser, open_page: OpenPage, completed: str, tmp_path: Path
+) -> None:
     page = open_page(f"/executions/{completed}")
     with page.expect_download() as download:
         page.get_by_role("button", name="Export").click()
@@ -190,7 +192,7 @@ def test_an_export_is_read_without_a_server(open_page: OpenPage, completed: str,
     download.value.save_as(file)
     text = file.read_text()
     assert "page-secret-4711" not in text
-    context = page.context.browser.new_context()
+    context = browser.new_context()
     requests: list[str] = []
     context.on("request", lambda request: requests.append(request.url))
     offline = context.new_page()

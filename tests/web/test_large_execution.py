@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 from noetl.ports.http_api import StartExecution
 from tests.server.server_process import ServerProcess
 from tests.web.conftest import OpenPage
-from tests.web.execution_playbooks import MANY, thousand_steps
+from tests.web.page_playbooks import MANY, thousand_steps
 
 MOST_ELEMENTS = 3_000
 MOST_HEAP = 50_000_000

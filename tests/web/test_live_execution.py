@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, Page, expect
 from noetl.ports.http_api import StartExecution
 from tests.server.server_process import ServerProcess, server_process
 from tests.web.conftest import OpenPage
-from tests.web.execution_playbooks import GATED, ORDERS, SAVING
+from tests.web.page_playbooks import GATED, ORDERS, SAVING
 
 
 @pytest.fixture
