@@ -16,7 +16,7 @@ const shared = {
 };
 
 /** `index.html` names the entry files by their hash; the server sets `<base>` if it serves below a prefix. */
-function indexHtml(metafile, folder) {
+function indexHtml(metafile, folder, exported) {
   const built = {};
   for (const [file, output] of Object.entries(metafile.outputs))
     if (output.entryPoint) built[output.entryPoint] = { file: file.slice(folder.length + 1), ...output };
@@ -33,6 +33,7 @@ function indexHtml(metafile, folder) {
 <title>NoETL</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
+<meta name="exported-script" content="${exported}">
 <link rel="icon" href="data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect width='32' height='32' rx='8' fill='%232457c5'/%3E%3Cg fill='none' stroke='white' stroke-width='2.4'%3E%3Ccircle cx='9.5' cy='16' r='3.6'/%3E%3Cpath d='M13.5 16h5'/%3E%3C/g%3E%3Crect x='19' y='9' width='4' height='14' rx='1.2' fill='white'/%3E%3C/svg%3E">
 <script src="${built["src/theme.ts"].file}"></script>
 <link rel="stylesheet" href="${built["src/style/main.css"].file}">
@@ -41,6 +42,20 @@ ${preloads.join("")}<script type="module" src="${main.file}"></script>
 <body><div id="app"></div><noscript>This page needs JavaScript. Everything it shows is in the API, too.</noscript></body>
 </html>
 `;
+}
+
+/** The script of exported executions: one file, because it stands in another one. Gives its name. */
+async function exportedScript(outdir) {
+  const { metafile } = await esbuild.build({
+    ...shared,
+    format: "iife",
+    entryPoints: ["src/exported.tsx"],
+    entryNames: "assets/[name]-[hash]",
+    minify: true,
+    metafile: true,
+    outdir,
+  });
+  return Object.keys(metafile.outputs)[0];
 }
 
 /** Writes beside the old page and swaps: a server never serves half of one. */
@@ -59,10 +74,11 @@ function page(folder) {
         name: "index",
         setup(build) {
           build.onStart(() => rmSync(`${folder}.new`, { recursive: true, force: true }));
-          build.onEnd((result) => {
+          build.onEnd(async (result) => {
             if (result.errors.length) return;
             const relative = Object.keys(result.metafile.outputs)[0].split("/assets/")[0];
-            writeFileSync(join(`${folder}.new`, "index.html"), indexHtml(result.metafile, relative));
+            const exported = await exportedScript(`${folder}.new`);
+            writeFileSync(join(`${folder}.new`, "index.html"), indexHtml(result.metafile, relative, exported.slice(relative.length + 1)));
             writeFileSync(join(`${folder}.new`, "modules.json"), JSON.stringify(sizes(result.metafile, relative)));
             for (const file of Object.keys(result.metafile.outputs)) writeFileSync(`${file}.gz`, gzipSync(readFileSync(file), { level: 9 }));
             rmSync(folder, { recursive: true, force: true });

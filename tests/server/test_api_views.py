@@ -108,6 +108,14 @@ def _micros(event: dict[str, Any]) -> int:
     return parse_iso(event["timestamp"])
 
 
+def test_the_picture_of_an_execution_is_that_of_what_it_runs(client: Client, shop: str) -> None:
+    net = client.execution_net(shop)
+    assert net.hash == client.show(shop).hash
+    assert [box.step for box in net.boxes] == client.index(shop).steps
+    with pytest.raises(ServerError, match="no execution"):
+        client.execution_net("01a1ed36-0000-7000-8000-000000000000")
+
+
 def test_an_index_in_parts_is_the_same_as_a_whole_one(client: Client, looping: str) -> None:
     complete = client.index(looping)
     parts = [client.index(looping, after=after) for after in (0, 5, complete.last - 1, complete.last, 7)]

@@ -1,17 +1,13 @@
 """Every page, in both themes and three widths: nothing that axe finds, nothing cut, nothing that moves."""
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 from playwright.sync_api import Page, expect
 
 from noetl.ports.http_api import StartExecution
 from tests.server.server_process import ServerProcess
+from tests.web import axe
 from tests.web.conftest import OpenPage
 
-AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 PAGES = {
     "/": "Home",
     "/executions": "Executions",
@@ -52,17 +48,6 @@ def _settle(page: Page, heading: str) -> None:
         expect(page.locator(".cm-content")).to_be_visible()
 
 
-def _violations(page: Page) -> list[str]:
-    page.evaluate(AXE.read_text())
-    options: dict[str, Any] = {"runOnly": RULES, "resultTypes": ["violations"]}
-    violations = page.evaluate("options => axe.run(document, options)", options)["violations"]
-    return [
-        f"{item['id']}: {node['target']} {node['failureSummary']}"
-        for item in violations
-        for node in item["nodes"]
-    ]
-
-
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing_on_any_page(open_page: OpenPage, theme: str) -> None:
     page = open_page("/", theme=theme)
@@ -70,23 +55,23 @@ def test_axe_finds_nothing_on_any_page(open_page: OpenPage, theme: str) -> None:
     for path, heading in PAGES.items():
         page.goto(path)
         _settle(page, heading)
-        violations[path] = _violations(page)
+        violations[path] = axe.violations(page)
     page.goto("/")
     _settle(page, "Home")
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()
-    violations["the help"] = _violations(page)
+    violations["the help"] = axe.violations(page)
     page.keyboard.press("Escape")
     page.keyboard.press("/")
     expect(page.get_by_role("dialog")).to_be_visible()
-    violations["the palette"] = _violations(page)
+    violations["the palette"] = axe.violations(page)
     assert {path: texts for path, texts in violations.items() if texts} == {}
 
 
 def test_axe_finds_nothing_at_the_login(open_page: OpenPage) -> None:
     page = open_page("/login", token="")
     expect(page.get_by_label("Token")).to_be_visible()
-    assert _violations(page) == []
+    assert axe.violations(page) == []
 
 
 @pytest.mark.parametrize("width", [360, 1024])
@@ -103,17 +88,10 @@ def test_nothing_is_wider_than_the_window_nor_moves(open_page: OpenPage, width: 
         shift = page.evaluate(
             "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(globalThis.shift ?? 0))))"
         )
-        small = page.evaluate(SMALL_TARGETS)
+        small = page.evaluate(axe.SMALL_TARGETS)
         if beyond > 0 or shift > 0.001 or small:
             wide[path] = f"{beyond} pixels beyond, shift {shift}, small targets {small}"
     assert wide == {}
-
-
-SMALL_TARGETS = """() => [...document.querySelectorAll('button, input, select, textarea, a.button, .tabs a, nav a')]
-  .filter(item => item.checkVisibility() && !item.closest('label, [aria-hidden=true]'))
-  .map(item => [item, item.getBoundingClientRect()])
-  .filter(([, box]) => box.width > 1 && (box.width < 24 || box.height < 24))
-  .map(([item, box]) => `${item.outerHTML.slice(0, 90)} ${Math.round(box.width)}x${Math.round(box.height)}`)"""
 
 
 def test_no_secret_is_on_any_page(server: ServerProcess, open_page: OpenPage) -> None:

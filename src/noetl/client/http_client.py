@@ -205,6 +205,7 @@ class Client:
     failures = _sync(AsyncClient.failures)
     step_explanation = _sync(AsyncClient.step_explanation)
     index = _sync(AsyncClient.index)
+    execution_net = _sync(AsyncClient.execution_net)
     runs = _sync(AsyncClient.runs)
     run = _sync(AsyncClient.run)
     evaluate = _sync(AsyncClient.evaluate)

@@ -83,7 +83,15 @@ async function problemOf(response: Response): Promise<ProblemDocument> {
   return problem;
 }
 
+type AnswerSource = (method: string, route: string, query: NonNullable<RequestOptions["query"]>) => unknown;
+let source: AnswerSource | null = null;
+/** An exported page has no server: what it asks is answered from its file, or an `ApiError`. */
+export function answerFrom(kept: AnswerSource): void {
+  source = kept;
+}
+
 async function json<T>(method: string, route: string, options: RequestOptions = {}): Promise<T> {
+  if (source) return source(method, route, options.query ?? {}) as T;
   const response = await send(method, route, options);
   return (response.status === 204 ? undefined : await response.json()) as T;
 }

@@ -1,7 +1,7 @@
 import type { NetAnswer, NetBox, NetRoute } from "../api/types";
 import { drawIcon } from "./icons";
 import type { Palette, Tint } from "./palette";
-import { arrowHead, traceRoute } from "./route-path";
+import { arrowHead, drawnPoints, traceRoute, type Point } from "./route-path";
 import { arcKey, statusWord, type NetState, type StepState } from "./step-state";
 import { overlaps, shownPart, type Size, type View } from "./view";
 
@@ -22,7 +22,10 @@ export interface Scene {
 
 /** Draws a net on a canvas. Lines are made once for each net; a frame draws only what the window shows. */
 export class Painter {
+  /** Each as far as no earlier route has drawn it. */
   private lines: Path2D[] = [];
+  /** Each to its end: what was taken must not end on a line that was not. */
+  private wholeLines: Path2D[] = [];
   private heads: (Path2D | null)[] = [];
   private prepared: NetAnswer | null = null;
 
@@ -47,13 +50,10 @@ export class Painter {
 
   private prepare(net: NetAnswer): void {
     this.prepared = net;
-    this.lines = net.routes.map((route) => {
-      const path = new Path2D();
-      traceRoute(route, path);
-      return path;
-    });
+    this.lines = net.routes.map((route) => lineThrough(drawnPoints(route)));
+    this.wholeLines = net.routes.map((route) => lineThrough(route.points));
     this.heads = net.routes.map((route) => {
-      const corners = arrowHead(route);
+      const corners = arrowHead(route.points);
       if (!corners) return null;
       const path = new Path2D();
       path.moveTo(...corners[0]);
@@ -65,34 +65,48 @@ export class Painter {
   }
 
   private routes(scene: Scene, view: View, window: Size): void {
-    const { context } = this;
     const part = shownPart(view, window);
-    const selected = scene.selected ?? scene.hovered;
-    scene.net.routes.forEach((route, index) => {
-      if (!touches(route, part)) return;
+    const shown = scene.net.routes.flatMap((route, index) => {
       const taken = scene.state?.taken.get(arcKey(route.source, route.number)) ?? 0;
-      const faded = scene.state !== null && !taken;
-      const near = selected !== null && (route.source === selected || route.target === selected);
-      const colour = route.failure ? this.palette.statuses.failed.line : taken ? this.palette.text : this.palette.edge;
-      context.globalAlpha = faded && !near ? 0.55 : 1;
-      context.strokeStyle = colour;
-      context.lineWidth = Math.max(taken ? 2.2 : 1.4, 0.8 / view.scale);
-      context.setLineDash(faded ? [2, 4] : route.failure ? [5, 4] : []);
-      context.stroke(this.lines[index]!);
-      context.setLineDash([]);
-      const head = this.heads[index];
-      if (head) {
-        context.fillStyle = colour;
-        context.fill(head);
-      }
-      if (view.scale >= READABLE && route.label) this.label(route, taken, colour);
+      return touches(route, part) ? [{ route, index, taken }] : [];
     });
-    context.globalAlpha = 1;
+    // What was taken lies above what was not, and labels above all lines.
+    shown.sort((a, b) => Math.sign(a.taken) - Math.sign(b.taken));
+    for (const { route, index, taken } of shown) this.route(route, index, taken, scene, view.scale);
+    if (view.scale >= READABLE)
+      for (const { route, taken } of shown) if (route.label) this.label(route, taken, scene.state !== null);
+    this.context.globalAlpha = 1;
+  }
+
+  private colourOf(route: NetRoute, taken: number): string {
+    const { palette } = this;
+    return route.failure ? palette.statuses.failed.line : taken ? palette.text : palette.edge;
+  }
+
+  private route(route: NetRoute, index: number, taken: number, scene: Scene, scale: number): void {
+    const { context } = this;
+    const selected = scene.selected ?? scene.hovered;
+    const faded = scene.state !== null && !taken;
+    const near = selected !== null && (route.source === selected || route.target === selected);
+    const colour = this.colourOf(route, taken);
+    context.globalAlpha = faded && !near ? 0.55 : 1;
+    context.strokeStyle = colour;
+    context.lineWidth = Math.max(taken ? 2.2 : 1.4, 0.8 / scale);
+    context.setLineDash(faded ? [2, 4] : route.failure ? [5, 4] : []);
+    context.stroke((taken ? this.wholeLines : this.lines)[index]!);
+    context.setLineDash([]);
+    const head = this.heads[index];
+    if (head && (taken || !route.merges)) {
+      context.fillStyle = colour;
+      context.fill(head);
+    }
   }
 
   /** What stands on a route: its number in the router, after what, its guard, how often it was taken. */
-  private label(route: NetRoute, taken: number, colour: string): void {
+  private label(route: NetRoute, taken: number, happened: boolean): void {
     const { context, palette } = this;
+    const colour = this.colourOf(route, taken);
+    context.globalAlpha = happened && !taken ? 0.75 : 1;
     const label = route.label!;
     const middle = label.y + label.height / 2;
     const count = taken > 1 ? `${taken}×` : "";
@@ -275,6 +289,12 @@ export class Painter {
 function rounded(context: CanvasRenderingContext2D, x: number, y: number, width: number, height: number, radius: number): void {
   context.beginPath();
   context.roundRect(x, y, Math.max(width, 0), Math.max(height, 0), radius);
+}
+
+function lineThrough(points: readonly Point[]): Path2D {
+  const path = new Path2D();
+  traceRoute(points, path);
+  return path;
 }
 
 function touches(route: NetRoute, part: { x: number; y: number; width: number; height: number }): boolean {

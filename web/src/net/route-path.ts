@@ -15,9 +15,8 @@ export interface RouteLine {
 const RADIUS = 7;
 const HEAD = 8;
 
-/** A route with round corners, as `noetl graph` draws it. */
-export function traceRoute(route: RouteLine, sink: PathSink): void {
-  const points = drawnPoints(route);
+/** A line with round corners, as `noetl graph` draws it. */
+export function traceRoute(points: readonly Point[], sink: PathSink): void {
   const first = points[0];
   const last = points[points.length - 1];
   if (!first || !last) return;
@@ -36,11 +35,11 @@ export function traceRoute(route: RouteLine, sink: PathSink): void {
   sink.lineTo(last[0], last[1]);
 }
 
-/** The three corners of the arrow head; none where the route ends on another one. */
-export function arrowHead(route: RouteLine): readonly [Point, Point, Point] | null {
-  const end = route.points[route.points.length - 1];
-  const before = route.points[route.points.length - 2];
-  if (route.merges || !end || !before) return null;
+/** The three corners of the arrow head. */
+export function arrowHead(points: readonly Point[]): readonly [Point, Point, Point] | null {
+  const end = points[points.length - 1];
+  const before = points[points.length - 2];
+  if (!end || !before) return null;
   const [x, y] = end;
   if (Math.abs(x - before[0]) < Math.abs(y - before[1])) {
     const back = y > before[1] ? -HEAD : HEAD;

@@ -26,6 +26,9 @@ export function helpSections(): [string, [string, string][]][] {
     ]],
     ["An execution", [
       ["[ ]", "previous and next event"],
+      ["{ }", "previous and next error"],
+      ["l", "follow the last event"],
+      ["+ - 0", "zoom the net in and out, show all of it"],
     ]],
     ["In the editor", [
       ["Ctrl-Space", "complete"],

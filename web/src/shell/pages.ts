@@ -13,6 +13,8 @@ interface Row {
 const PAGES: readonly Row[] = [
   { pattern: "/", title: "Home", load: () => import("../page/home") },
   { pattern: "/executions", title: "Executions", load: () => import("../page/executions") },
+  { pattern: "/executions/:id", title: "Execution", load: () => import("../page/execution") },
+  { pattern: "/compare/:a/:b", title: "Compare", load: () => import("../page/compare") },
   { pattern: "/playbooks", title: "Playbooks", load: () => import("../page/playbooks") },
   { pattern: "/playbooks/:path*", title: "Playbook", load: () => import("../page/playbook") },
   { pattern: "/run/:path*", title: "Run", load: () => import("../page/run") },
