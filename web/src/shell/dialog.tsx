@@ -29,7 +29,7 @@ export function Dialog({ title, close, children, foot, class: extra }: { title: 
         <h2 id={heading} class="grow">{title}</h2>
         <Button kind="bare" icon="close" aria-label="Close" onClick={close} />
       </div>
-      <div class="dialog-body">{children}</div>
+      <div class="dialog-body" tabIndex={0}>{children}</div>
       {foot && <div class="dialog-foot">{foot}</div>}
     </dialog>
   );
