@@ -1,18 +1,18 @@
 import { asProblem, get } from "../../api/client";
-import type { EventPage } from "../../api/types";
+import type { ExecutionExport } from "../../api/types";
 import { toast } from "../../shell/toasts";
 import type { ExecutionModel } from "./model";
 
-/** What an exported file has: the answers by their question, and all envelopes. */
+/** What an exported file has: the answers by their question, envelopes, and what tasks wrote. */
 export interface ExportedData {
   readonly id: string;
   /** Why and values are in the file for these events. */
   readonly moments: readonly number[];
   readonly answers: Readonly<Record<string, unknown>>;
   readonly events: readonly Record<string, unknown>[];
+  readonly lines: readonly Record<string, unknown>[];
 }
 
-const MOST_EVENTS = 5_000;
 const MOST_STEPS = 300;
 const AT_ONCE = 6;
 
@@ -40,21 +40,20 @@ export async function exportPage(model: ExecutionModel): Promise<void> {
 }
 
 async function collect(model: ExecutionModel): Promise<ExportedData> {
-  const last = model.history.last;
-  const moments = [...new Set([last, model.at.peek()])];
-  const answers: Record<string, unknown> = {};
-  const questions: [route: string, query: Record<string, string | number>][] = [
-    [model.route("index"), { after: 0 }],
-    [model.route(), {}],
-    [model.route("runs"), {}],
-    [model.route("net"), {}],
-    [model.route("logs"), {}],
-    [model.route("explanation"), { at: last }],
-  ];
-  const runs = (model.timeline.peek()?.bars ?? []).slice(-MOST_STEPS);
+  const all = await get<ExecutionExport>(model.route("export"));
+  const { last } = all.index;
+  const moments = [...new Set([last, Math.min(model.at.peek(), last)])];
+  const answers: Record<string, unknown> = {
+    [questionKey(model.route("index"), { after: 0 })]: all.index,
+    [questionKey(model.route(), {})]: all.execution,
+    [questionKey(model.route("runs"), {})]: { ...all.runs, next_cursor: null },
+    [questionKey(model.route("explanation"), { at: last })]: all.explanation,
+  };
+  const questions: [route: string, query: Record<string, string | number>][] = [[model.route("net"), {}]];
+  const runs = all.runs.runs.slice(-MOST_STEPS);
   for (const at of moments) {
     questions.push([model.route("state"), { at }]);
-    for (const step of model.history.steps.slice(0, MOST_STEPS)) questions.push([model.route("explanation"), { step, at }]);
+    for (const step of all.index.steps.slice(0, MOST_STEPS)) questions.push([model.route("explanation"), { step, at }]);
     for (const bar of runs) if (bar.seq <= at) questions.push([model.route("runs", bar.run), { at }]);
   }
   const ask = async () => {
@@ -62,18 +61,7 @@ async function collect(model: ExecutionModel): Promise<ExportedData> {
       answers[questionKey(...question)] = await get(question[0], { query: question[1] });
   };
   await Promise.all(Array.from({ length: AT_ONCE }, ask));
-  return { id: model.id, moments, answers, events: await readEvents(model) };
-}
-
-async function readEvents(model: ExecutionModel): Promise<Record<string, unknown>[]> {
-  const events: Record<string, unknown>[] = [];
-  let after: string | number | null = 0;
-  while (after !== null && events.length < MOST_EVENTS) {
-    const page: EventPage = await get<EventPage>(model.route("events"), { query: { after, limit: 1_000 } });
-    events.push(...page.events);
-    after = page.next_cursor;
-  }
-  return events;
+  return { id: model.id, moments, answers, events: all.events, lines: all.lines };
 }
 
 async function scriptText(): Promise<string> {
