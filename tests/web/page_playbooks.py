@@ -67,6 +67,30 @@ workflow:
 - step: last
   tool: {kind: wait, signal: end}
 """
+PARENT = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: parent, path: page/parent}
+workflow:
+- step: start
+  tool: {name: order, kind: playbook, path: page/orders, args: {count: 2}}
+  next: {arcs: [{step: rows}]}
+- step: rows
+  tool:
+    name: list
+    kind: python
+    code: |
+      def main():
+          for number in range(300):
+              print("line", number)
+          return [{"number": number, "text": "x" * 90} for number in range(20_000)]
+  next: {arcs: [{step: talk}]}
+- step: talk
+  tool: {kind: wait, signal: go}
+  next: {arcs: [{step: more}]}
+- step: more
+  tool: {name: say, kind: python, code: "def main():\\n    print('the last line')"}
+"""
 MANY = """\
 apiVersion: noetl.io/v2
 kind: Playbook
