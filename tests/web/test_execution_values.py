@@ -61,6 +61,15 @@ def test_the_axis_leads_to_the_event_of_that_time(open_page: OpenPage, parent: s
     _card(page, "rows", "not reached")
 
 
+def test_the_log_is_that_of_the_event(open_page: OpenPage, parent: str) -> None:
+    page = open_page(f"/executions/{parent}?tab=logs")
+    _card(page, "talk", "waiting")
+    log = page.get_by_role("log", name="Log")
+    expect(log.get_by_text("line 299")).to_be_visible()
+    page.get_by_role("slider", name="Event").fill("3")
+    expect(page.get_by_role("tabpanel")).to_contain_text("has written nothing up to this event")
+
+
 def test_who_scrolls_up_in_the_log_reads_in_peace(
     server: ServerProcess, open_page: OpenPage, parent: str
 ) -> None:

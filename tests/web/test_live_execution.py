@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from noetl.ports.http_api import StartExecution
 from tests.server.server_process import ServerProcess, server_process
@@ -67,6 +67,33 @@ def test_a_run_is_followed_without_a_reload_and_nothing_moves(
     assert page.evaluate("performance.timeOrigin") == loads
     assert page.evaluate("window.moved") == []
     assert "step=middle" in page.url
+
+
+def test_what_comes_while_news_are_read_is_read_afterwards(
+    server: ServerProcess, open_page: OpenPage, gated: str
+) -> None:
+    page = open_page(f"/executions/{gated}")
+    witness = page.context.new_page()
+    witness.goto(f"/executions/{gated}")
+    _card(page, "start", "waiting")
+    _card(witness, "start", "waiting")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if held:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.route("**/index?after=*", hold)
+    with page.expect_request("**/index?after=*"):
+        server.client.signal(gated, "go")
+    _card(witness, "last", "waiting")
+    early = held[0].fetch()
+    server.client.signal(gated, "end")
+    _status(witness, "completed")
+    held[0].fulfill(response=early)
+    _card(page, "last", "completed")
 
 
 def test_who_looks_at_an_event_stays_there(server: ServerProcess, open_page: OpenPage, gated: str) -> None:
