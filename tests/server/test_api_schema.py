@@ -70,6 +70,7 @@ CALLED = {
     "read_caller": "me",
     "list_workers": "workers",
     "list_tools": "tools",
+    "list_waits": "waits",
     "read_net": "net",
     "read_schema": "schema",
     "list_pools": "pools",

@@ -30,7 +30,7 @@ from noetl.ports.http_api import (
     ValidationAnswer,
     VersionList,
 )
-from noetl.ports.page_api import CallerAnswer, DraftNet, LoginLink, NetAnswer, ToolList
+from noetl.ports.page_api import CallerAnswer, DraftNet, LoginLink, NetAnswer, ToolList, WaitList
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -70,6 +70,13 @@ class AsyncClient(ExecutionRequests):
 
     async def me(self) -> CallerAnswer:
         return await self._ask("GET", "/api/me", CallerAnswer)
+
+    async def waits(
+        self, *, execution_id: str = "", mine: bool = False, cursor: str = "", limit: int = 100
+    ) -> WaitList:
+        """What waits for a person, the oldest first; `mine`: only what may be answered with this token."""
+        query = {"execution_id": execution_id, "mine": str(mine).lower(), "cursor": cursor, "limit": limit}
+        return await self._ask("GET", "/api/waits", WaitList, query)
 
     async def create_login_link(self) -> LoginLink:
         """What opens the page once, as who asks: its path at the server."""
@@ -183,6 +190,7 @@ class Client:
     pools = _sync(AsyncClient.pools)
     drain_worker = _sync(AsyncClient.drain_worker)
     me = _sync(AsyncClient.me)
+    waits = _sync(AsyncClient.waits)
     create_login_link = _sync(AsyncClient.create_login_link)
     register = _sync(AsyncClient.register)
     validate = _sync(AsyncClient.validate)

@@ -1185,9 +1185,11 @@ export interface ShardExplanation {
   worker?: string;
 }
 
+/** To the task run `wait`, if one is named; else to the oldest that waits for it and that it fits. */
 export interface SignalRequest {
   name: string;
   payload?: unknown;
+  wait?: string;
 }
 
 /** The step where something is stuck, or failed. */
@@ -1751,6 +1753,14 @@ export interface Operations {
     query: { topics?: string; after?: string; };
     body: undefined;
     answer: string;
+  };
+  /** What waits for a person: questions, what an answer must fit, who may answer, until when. */
+  list_waits: {
+    method: "GET";
+    path: "/api/waits";
+    query: { execution_id?: string; mine?: boolean; cursor?: string; limit?: number; };
+    body: undefined;
+    answer: WaitList;
   };
   /** Open a session of a browser, with a token or the code of a login link: sets a cookie. */
   open_session: {

@@ -19,6 +19,7 @@ from noetl.server.http.endpoint import JSON, Endpoint
 from noetl.server.http.execution_endpoints import EXECUTION_ENDPOINTS
 from noetl.server.http.execution_start import START_ENDPOINT
 from noetl.server.http.history_endpoints import HISTORY_ENDPOINTS
+from noetl.server.http.inbox_endpoints import INBOX_ENDPOINTS
 from noetl.server.http.monitoring_endpoints import MONITORING_ENDPOINTS
 from noetl.server.http.openapi import openapi_document
 from noetl.server.http.operation_endpoints import OPERATION_ENDPOINTS
@@ -40,6 +41,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *OPERATION_ENDPOINTS,
     *HISTORY_ENDPOINTS,
     STREAM_ENDPOINT,
+    *INBOX_ENDPOINTS,
     *session_endpoints(lambda: ENDPOINTS),
     *ADMIN_ENDPOINTS,
     *WORKER_ENDPOINTS,
