@@ -41,8 +41,12 @@ def _open(browser: Browser, server: ServerProcess, path: str, width: int, height
 
 def _texts(svg: str) -> Counter[str]:
     """All that is written on it; without times, numbers and ids, which differ each time."""
-    written = (element.text or "" for element in ElementTree.fromstring(svg).iter() if element.tag.endswith("}text"))
-    return Counter(text for line in written if not TIMES.search(text := re.sub(r"\b[0-9a-f]{8}\b|\d+", "#", line)))
+    written = (
+        element.text or "" for element in ElementTree.fromstring(svg).iter() if element.tag.endswith("}text")
+    )
+    return Counter(
+        text for line in written if not TIMES.search(text := re.sub(r"\b[0-9a-f]{8}\b|\d+", "#", line))
+    )
 
 
 @pytest.mark.parametrize(
