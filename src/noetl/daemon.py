@@ -98,7 +98,7 @@ async def run_server(
         log_event(
             LogEvent.SERVER_STARTING, release=installed_release(), pid=os.getpid(), home=str(home.folder)
         )
-        store = open_store(f"sqlite:///{home.store}", inline="nothing")
+        store = open_store(f"sqlite:///{home.store}", inline="quick commits")
         try:
             await _prepare_access(store, home, options.host)
             listener = listen(options.host, options.port)
@@ -219,7 +219,7 @@ async def open_resources(
     if traces is not None:
         engine.subscribe(traces)
     async with engine:
-        ringing = asyncio.create_task(bell.ring_for_others(store))
+        ringing = asyncio.create_task(bell.ring_for_others(store, engine.is_running))
         try:
             yield ServerResources(
                 engine=engine,

@@ -94,6 +94,7 @@ CALLED = {
     "read_runs": "runs",
     "read_run": "run",
     "evaluate_expression": "evaluate",
+    "diff_executions": "diff",
     "operate_on_many": "bulk",
     "list_credentials": "credentials",
     "read_credential": "credential",

@@ -116,6 +116,10 @@ def test_the_list_of_executions_changes_as_they_do(server: ServerProcess, client
 
 def test_an_execution_gives_each_event_once_and_others_none(server: ServerProcess, client: Client) -> None:
     waiting = client.start(StartExecution(path="examples/waiting")).execution_id
+    with reading(server, f"execution:{waiting}", after="0") as reader:
+        for received in reader:
+            if "RunSuspended" in [event["name"] for event in received.data["events"]]:
+                break
     known = client.events(waiting).events
     with reading(server, f"execution:{waiting}") as reader:
         client.start(StartExecution(path="examples/greet"))
@@ -183,9 +187,11 @@ def test_a_stream_goes_on_after_a_restart_without_gap_or_double(tmp_path: Path, 
 def test_going_on_behind_any_message_gives_the_rest_and_no_more(
     server: ServerProcess, client: Client
 ) -> None:
-    ids = [client.start(StartExecution(path="examples/greet")).execution_id for _ in range(3)]
-    for execution_id in ids:
-        client.wait(execution_id)
+    ids = []
+    for _ in range(3):
+        # One after the other, so that the last event is that of the last one.
+        ids.append(client.start(StartExecution(path="examples/greet")).execution_id)
+        client.wait(ids[-1])
     topics = [f"execution:{execution_id}" for execution_id in ids]
     last = {execution_id: client.show(execution_id).events for execution_id in ids}
 

@@ -131,17 +131,28 @@ def _print_event(envelope: dict[str, Any], *, as_json: bool) -> bool:
     return console.write_text(f"{console.visible(line)}\n")
 
 
+async def _all_log_lines(
+    client: AsyncClient, execution_id: str, step: str, task: str
+) -> list[dict[str, Any]]:
+    lines: list[dict[str, Any]] = []
+    after: str | None = ""
+    while after is not None:
+        page = await client.logs(execution_id, step=step, task=task, after=after)
+        lines += page.lines
+        after = page.next_cursor
+    return lines
+
+
 def logs_remote(
     configuration: Configuration, name: str, *, step: str | None, task: str | None, follow: bool
 ) -> None:
     as_json = _wants_json(configuration)
-    chosen = {"step": step or "", "task": task or ""}
 
     async def work(client: AsyncClient) -> list[dict[str, Any]]:
         execution_id = await find_remote_execution(client, name)
         if not follow:
-            return (await client.logs(execution_id, **chosen)).lines
-        async for line in client.follow_logs(execution_id, **chosen):
+            return await _all_log_lines(client, execution_id, step or "", task or "")
+        async for line in client.follow_logs(execution_id, step=step or "", task=task or ""):
             if not _print_log_line(line, as_json=as_json):
                 break
         return []

@@ -6,11 +6,13 @@ to a readable length where a docstring says so, and secrets are masked everywher
 
 from typing import Annotated, Any, Literal, TypeAlias
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
-from noetl.kernel.explain.explanation_parts import Condition
+from noetl.kernel.explain.explanation_parts import Condition, Explanation
 from noetl.kernel.expression_reads import PathRead
 from noetl.kernel.state.marking_changes import MarkingPlace
+from noetl.kernel.verify.difference import Difference
+from noetl.ports.http_api import ApiAnswer, ApiRequest, ExecutionDetail
 
 RunStatus: TypeAlias = Literal["ready", "running", "waiting", "completed", "failed", "cancelled", "skipped"]
 EventNumber: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
@@ -19,11 +21,7 @@ TaskEffect: TypeAlias = Literal["none", "write", "unknown"]
 """Whether a task changes something outside of the execution, so far as its kind and its inputs tell."""
 
 
-class _View(Struct, frozen=True, kw_only=True):
-    """What goes out."""
-
-
-class HistoryIndex(_View, frozen=True, kw_only=True):
+class HistoryIndex(ApiAnswer, frozen=True, kw_only=True):
     """The events above `after` as columns, one entry in each for an event, and what each does to the marking.
 
     `steps` are all of the playbook, in its order, and the same in every answer until it goes on with another
@@ -59,7 +57,7 @@ class HistoryIndex(_View, frozen=True, kw_only=True):
     """The last events of appends, where a fork may begin: how far each is from the one before, or `after`."""
 
 
-class HeatStrip(_View, frozen=True, kw_only=True):
+class HeatStrip(ApiAnswer, frozen=True, kw_only=True):
     """How many iterations ended in each stretch of time; `bucket` is how long one is."""
 
     begin: int
@@ -68,7 +66,7 @@ class HeatStrip(_View, frozen=True, kw_only=True):
     failed: list[int]
 
 
-class LoopBar(_View, frozen=True, kw_only=True):
+class LoopBar(ApiAnswer, frozen=True, kw_only=True):
     total: int
     begun: int
     succeeded: int
@@ -82,7 +80,7 @@ WaitReason: TypeAlias = Literal["ready", "retry", "wait", "signal", "child", "pa
 """`ready`: a run waits for a worker."""
 
 
-class WaitSpan(_View, frozen=True, kw_only=True):
+class WaitSpan(ApiAnswer, frozen=True, kw_only=True):
     """When nobody had a run, and why."""
 
     begin: int
@@ -90,7 +88,7 @@ class WaitSpan(_View, frozen=True, kw_only=True):
     reason: WaitReason
 
 
-class ChildBar(_View, frozen=True, kw_only=True):
+class ChildBar(ApiAnswer, frozen=True, kw_only=True):
     """An execution that a task of a run started."""
 
     execution_id: str
@@ -102,7 +100,7 @@ class ChildBar(_View, frozen=True, kw_only=True):
     end: int | None
 
 
-class RunBar(_View, frozen=True, kw_only=True):
+class RunBar(ApiAnswer, frozen=True, kw_only=True):
     """A step run in time. `attempts` are those of all its tasks and iterations; `worked` is a duration.
 
     `waits` and `children` are the first hundred.
@@ -128,7 +126,7 @@ class RunBar(_View, frozen=True, kw_only=True):
     """`kind` and `message`."""
 
 
-class RunPage(_View, frozen=True, kw_only=True):
+class RunPage(ApiAnswer, frozen=True, kw_only=True):
     """Runs in the order in which they began, at event `at`. `idle`: when nothing of it was worked on."""
 
     execution_id: str
@@ -143,7 +141,7 @@ class RunPage(_View, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-class AttemptBar(_View, frozen=True, kw_only=True):
+class AttemptBar(ApiAnswer, frozen=True, kw_only=True):
     """One attempt of a task. `input` and `result` are cut to a readable length."""
 
     task: str
@@ -167,14 +165,14 @@ class AttemptBar(_View, frozen=True, kw_only=True):
     error: dict[str, Any] | None
 
 
-class IterationBar(_View, frozen=True, kw_only=True):
+class IterationBar(ApiAnswer, frozen=True, kw_only=True):
     index: int
     begin: int
     end: int | None
     status: Literal["running", "completed", "failed"]
 
 
-class RunDetail(_View, frozen=True, kw_only=True):
+class RunDetail(ApiAnswer, frozen=True, kw_only=True):
     """A run with a page of its iterations, in the order in which they began, and their attempts.
 
     A run without a loop has one iteration.
@@ -188,7 +186,7 @@ class RunDetail(_View, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-class EvaluateRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class EvaluateRequest(ApiRequest, frozen=True, kw_only=True):
     """`expr` with or without its `{{ }}`, after event `at`; with `step`, as the last run of that sees it."""
 
     expr: Annotated[str, Meta(min_length=1, max_length=20_000)]
@@ -197,7 +195,7 @@ class EvaluateRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     iteration: Annotated[int, Meta(ge=0, le=2**53)] | None = None
 
 
-class EvaluatedExpression(_View, frozen=True, kw_only=True):
+class EvaluatedExpression(ApiAnswer, frozen=True, kw_only=True):
     """The value that an expression had. `run` is the one whose names it read; `reads` are cut."""
 
     execution_id: str
@@ -212,7 +210,7 @@ class EvaluatedExpression(_View, frozen=True, kw_only=True):
     """The namespaces that can be read there."""
 
 
-class DiffSide(_View, frozen=True, kw_only=True):
+class DiffSide(ApiAnswer, frozen=True, kw_only=True):
     execution_id: str
     playbook: str
     version: str | None
@@ -224,7 +222,7 @@ class DiffSide(_View, frozen=True, kw_only=True):
     forked_from: str | None
 
 
-class EventSide(_View, frozen=True, kw_only=True):
+class EventSide(ApiAnswer, frozen=True, kw_only=True):
     """An event of one of the two; `value` is what differs in it, cut to a readable length."""
 
     seq: int
@@ -234,7 +232,7 @@ class EventSide(_View, frozen=True, kw_only=True):
     value: Any
 
 
-class Divergence(_View, frozen=True, kw_only=True):
+class Divergence(ApiAnswer, frozen=True, kw_only=True):
     """The first event that is not the same in both. A side without one has nothing to set against it."""
 
     what: str
@@ -245,7 +243,7 @@ class Divergence(_View, frozen=True, kw_only=True):
     b: EventSide | None
 
 
-class StepDiff(_View, frozen=True, kw_only=True):
+class StepDiff(ApiAnswer, frozen=True, kw_only=True):
     """A step that came to something in one of the two. `differs` looks at status, runs, result and error."""
 
     step: str
@@ -258,7 +256,7 @@ class StepDiff(_View, frozen=True, kw_only=True):
     error: tuple[dict[str, Any] | None, dict[str, Any] | None]
 
 
-class GuardDiff(_View, frozen=True, kw_only=True):
+class GuardDiff(ApiAnswer, frozen=True, kw_only=True):
     """A guard that came out differently: of an arc, or of admission (`arc` is then null).
 
     `occurrence` counts the runs of the step from 1.
@@ -271,7 +269,7 @@ class GuardDiff(_View, frozen=True, kw_only=True):
     b: Condition | None
 
 
-class ValueDiff(_View, frozen=True, kw_only=True):
+class ValueDiff(ApiAnswer, frozen=True, kw_only=True):
     """A value of workload, ctx or the result that differs; `missing` says in which it is not there."""
 
     path: str
@@ -280,7 +278,7 @@ class ValueDiff(_View, frozen=True, kw_only=True):
     missing: Literal["", "a", "b"]
 
 
-class ExecutionDiff(_View, frozen=True, kw_only=True):
+class ExecutionDiff(ApiAnswer, frozen=True, kw_only=True):
     """What two executions have in common, and where they differ. Lists are in the order of the playbook."""
 
     a: DiffSide
@@ -295,7 +293,7 @@ class ExecutionDiff(_View, frozen=True, kw_only=True):
     values: list[ValueDiff]
 
 
-class RepeatedTask(_View, frozen=True, kw_only=True):
+class RepeatedTask(ApiAnswer, frozen=True, kw_only=True):
     """A task whose attempts begin again, or may: how often it has begun, and whether it changes something."""
 
     step: str
@@ -306,14 +304,14 @@ class RepeatedTask(_View, frozen=True, kw_only=True):
     begun: int
 
 
-class KeptStep(_View, frozen=True, kw_only=True):
+class KeptStep(ApiAnswer, frozen=True, kw_only=True):
     """A step whose runs are taken over as they ended."""
 
     step: str
     runs: int
 
 
-class OpenRun(_View, frozen=True, kw_only=True):
+class OpenRun(ApiAnswer, frozen=True, kw_only=True):
     """A run that goes on: where it stands, and how many iterations of it are open."""
 
     run: str
@@ -322,7 +320,7 @@ class OpenRun(_View, frozen=True, kw_only=True):
     iterations: int
 
 
-class ForkPreview(_View, frozen=True, kw_only=True):
+class ForkPreview(ApiAnswer, frozen=True, kw_only=True):
     """What a fork would do; nothing is recorded.
 
     `repeats` are the tasks of runs that go on and those that began after `cut`, which run again if the fork
@@ -341,7 +339,7 @@ class ForkPreview(_View, frozen=True, kw_only=True):
     repeats: list[RepeatedTask]
 
 
-class ReopenPreview(_View, frozen=True, kw_only=True):
+class ReopenPreview(ApiAnswer, frozen=True, kw_only=True):
     """What a retry or a redrive would open again; nothing is recorded."""
 
     execution_id: str
@@ -352,12 +350,10 @@ class ReopenPreview(_View, frozen=True, kw_only=True):
     """Steps that ran because of what failed: these runs count no longer."""
     iterations: int
     """How many iterations of loops run again."""
-    children: list[str]
-    """Executions that are waited for again."""
     repeats: list[RepeatedTask]
 
 
-class ResultRows(_View, frozen=True, kw_only=True):
+class ResultRows(ApiAnswer, frozen=True, kw_only=True):
     """Some of the rows of a stored value, cut to a readable length.
 
     Of a list its elements, of a table mappings, of a mapping `{key, value}`, of a text its lines; anything
@@ -374,7 +370,7 @@ class ResultRows(_View, frozen=True, kw_only=True):
     next_offset: int | None
 
 
-class VerificationAnswer(_View, frozen=True, kw_only=True):
+class VerificationAnswer(ApiAnswer, frozen=True, kw_only=True):
     """What deciding an execution again has shown; `ok` if all came out the same."""
 
     ok: bool
@@ -382,5 +378,22 @@ class VerificationAnswer(_View, frozen=True, kw_only=True):
     events: int
     verdicts: int
     unjudged: int
-    differences: list[dict[str, Any]]
+    differences: list[Difference]
     notes: list[str]
+
+
+class ExecutionExport(ApiAnswer, frozen=True, kw_only=True):
+    """All that there is to see of an execution in one document, to be looked at without a server.
+
+    `events` are envelopes, the first 10,000; `lines` what its tasks and its children's wrote, likewise.
+    """
+
+    exported_at: str
+    execution: ExecutionDetail
+    source: str
+    """The text of its playbook."""
+    index: HistoryIndex
+    runs: RunPage
+    explanation: Explanation
+    events: list[dict[str, Any]]
+    lines: list[dict[str, Any]]

@@ -273,9 +273,14 @@ class EventPage(ApiAnswer, frozen=True, kw_only=True):
 
 
 class LogPage(ApiAnswer, frozen=True, kw_only=True):
-    """What tasks of an execution and of its children wrote, in order of time."""
+    """What tasks of an execution and of its children wrote, in order of time.
+
+    `last` is what `after` takes for what comes later, `next_cursor` the same if there is more already.
+    """
 
     lines: list[dict[str, Any]]
+    next_cursor: str | None
+    last: str
 
 
 class CancelRequest(ApiRequest, frozen=True, kw_only=True):

@@ -222,6 +222,35 @@ export interface DeletedPlaybook {
   versions: number[];
 }
 
+export interface DiffSide {
+  execution_id: string;
+  playbook: string;
+  version: string | null;
+  hash: string;
+  status: string;
+  events: number;
+  duration_ms: number;
+  started_at: string;
+  forked_from: string | null;
+}
+
+/**
+ * An event that would not be recorded like this. `what` is the place in it, empty for all of it.
+ *
+ * `decided` is what stands there now; where `what` is empty, the event that belongs there, or None.
+ */
+export interface Difference {
+  seq: number;
+  event: string;
+  what?: string;
+  recorded?: unknown;
+  decided?: unknown;
+  why: string;
+  step?: string;
+  line?: number | null;
+  column?: number | null;
+}
+
 /** A token that ended without a run, why, and how its rules stood. */
 export interface DiscardedToken {
   arrival: TokenArrival;
@@ -230,6 +259,14 @@ export interface DiscardedToken {
   seq: number;
   reason: string;
   rules?: Condition[];
+}
+
+/** The first event that is not the same in both. A side without one has nothing to set against it. */
+export interface Divergence {
+  what: string;
+  path: string;
+  a: EventSide | null;
+  b: EventSide | null;
 }
 
 /** Something wrong with a playbook, as `noetl validate` says it. */
@@ -285,6 +322,15 @@ export interface EventPage {
   next_cursor: string | null;
 }
 
+/** An event of one of the two; `value` is what differs in it, cut to a readable length. */
+export interface EventSide {
+  seq: number;
+  name: string;
+  step: string | null;
+  run: string | null;
+  value: unknown;
+}
+
 /** An execution as it is. Large values are references. `marking` has tokens and runs by step. */
 export interface ExecutionDetail {
   execution_id: string;
@@ -313,6 +359,34 @@ export interface ExecutionDetail {
   ended_at: string | null;
   parent: string | null;
   requested_by: string | null;
+}
+
+/** What two executions have in common, and where they differ. Lists are in the order of the playbook. */
+export interface ExecutionDiff {
+  a: DiffSide;
+  b: DiffSide;
+  same_playbook: boolean;
+  common: number;
+  divergence: Divergence | null;
+  steps: StepDiff[];
+  guards: GuardDiff[];
+  values: ValueDiff[];
+}
+
+/**
+ * All that there is to see of an execution in one document, to be looked at without a server.
+ *
+ * `events` are envelopes, the first 10,000; `lines` what its tasks and its children's wrote, likewise.
+ */
+export interface ExecutionExport {
+  exported_at: string;
+  execution: ExecutionDetail;
+  source: string;
+  index: HistoryIndex;
+  runs: RunPage;
+  explanation: Explanation;
+  events: Record<string, unknown>[];
+  lines: Record<string, unknown>[];
 }
 
 /**
@@ -444,6 +518,23 @@ export interface FirstFailure {
   input?: unknown;
 }
 
+/**
+ * What a fork would do; nothing is recorded.
+ *
+ * `repeats` are the tasks of runs that go on and those that began after `cut`, which run again if the fork
+ * comes to them; those that change something first.
+ */
+export interface ForkPreview {
+  execution_id: string;
+  at: number;
+  cut: number;
+  events: number;
+  kept: KeptStep[];
+  open: OpenRun[];
+  tokens: Record<string, number>;
+  repeats: RepeatedTask[];
+}
+
 /** A copy of the history up to event `at` goes on as a new execution, with these values laid over. */
 export interface ForkRequestBody {
   playbook?: string | Record<string, unknown> | null;
@@ -452,6 +543,19 @@ export interface ForkRequestBody {
   at: number;
   workload?: Record<string, unknown>;
   ctx?: Record<string, unknown>;
+}
+
+/**
+ * A guard that came out differently: of an arc, or of admission (`arc` is then null).
+ *
+ * `occurrence` counts the runs of the step from 1.
+ */
+export interface GuardDiff {
+  step: string;
+  arc: string | null;
+  occurrence: number;
+  a: Condition | null;
+  b: Condition | null;
 }
 
 export interface HealthAnswer {
@@ -528,9 +632,21 @@ export interface IterationBar {
   status: "completed" | "failed" | "running";
 }
 
-/** What tasks of an execution and of its children wrote, in order of time. */
+/** A step whose runs are taken over as they ended. */
+export interface KeptStep {
+  step: string;
+  runs: number;
+}
+
+/**
+ * What tasks of an execution and of its children wrote, in order of time.
+ *
+ * `last` is what `after` takes for what comes later, `next_cursor` the same if there is more already.
+ */
 export interface LogPage {
   lines: Record<string, unknown>[];
+  next_cursor: string | null;
+  last: string;
 }
 
 /** `path` is to be opened at the address of the server, once, before `expires_at`. */
@@ -683,6 +799,14 @@ export interface NetText {
   y: number;
   text: string;
   style: "badge" | "desc" | "detail" | "kind" | "mark" | "name" | "note" | "task";
+}
+
+/** A run that goes on: where it stands, and how many iterations of it are open. */
+export interface OpenRun {
+  run: string;
+  step: string;
+  task: string | null;
+  iterations: number;
 }
 
 /** `recorded` is false if the process that runs the execution has not read the command yet. */
@@ -897,6 +1021,41 @@ export interface RegisteredPlaybook {
   problems: DocumentProblem[];
 }
 
+/** What a retry or a redrive would open again; nothing is recorded. */
+export interface ReopenPreview {
+  execution_id: string;
+  runs: OpenRun[];
+  steps: string[];
+  superseded: string[];
+  iterations: number;
+  repeats: RepeatedTask[];
+}
+
+/** A task whose attempts begin again, or may: how often it has begun, and whether it changes something. */
+export interface RepeatedTask {
+  step: string;
+  task: string;
+  kind: string;
+  line: number;
+  effect: "none" | "unknown" | "write";
+  begun: number;
+}
+
+/**
+ * Some of the rows of a stored value, cut to a readable length.
+ *
+ * Of a list its elements, of a table mappings, of a mapping `{key, value}`, of a text its lines; anything
+ * else is one row.
+ */
+export interface ResultRows {
+  type: "list" | "mapping" | "table" | "text" | "value";
+  columns: string[];
+  offset: number;
+  total: number | null;
+  rows: unknown[];
+  next_offset: number | null;
+}
+
 /** An attempt that was repeated, and why. */
 export interface RetriedAttempt {
   seq: number;
@@ -1088,6 +1247,17 @@ export interface StartedExecution {
   error?: ProblemDocument | null;
 }
 
+/** A step that came to something in one of the two. `differs` looks at status, runs, result and error. */
+export interface StepDiff {
+  step: string;
+  differs: boolean;
+  status: [string | null, string | null];
+  runs: [number, number];
+  worked: [number, number];
+  result: [unknown, unknown];
+  error: [Record<string, unknown> | null, Record<string, unknown> | null];
+}
+
 /** Why a step ran, runs, waits, or was not reached. */
 export interface StepExplanation {
   execution_id: string;
@@ -1190,6 +1360,25 @@ export interface ToolList {
 export interface ValidationAnswer {
   ok: boolean;
   problems: DocumentProblem[];
+}
+
+/** A value of workload, ctx or the result that differs; `missing` says in which it is not there. */
+export interface ValueDiff {
+  path: string;
+  a: unknown;
+  b: unknown;
+  missing: "" | "a" | "b";
+}
+
+/** What deciding an execution again has shown; `ok` if all came out the same. */
+export interface VerificationAnswer {
+  ok: boolean;
+  execution_id: string;
+  events: number;
+  verdicts: number;
+  unjudged: number;
+  differences: Difference[];
+  notes: string[];
 }
 
 /** The newest first. */
@@ -1356,13 +1545,13 @@ export interface Operations {
     body: undefined;
     answer: Record<string, unknown>;
   };
-  /** Start an execution, or up to 1,000 with a verdict for each. */
+  /** Start an execution, with `wait` until its end, or up to 1,000 with a verdict for each. */
   start_execution: {
     method: "POST";
     path: "/api/executions";
-    query: Record<string, never>;
+    query: { wait?: number; };
     body: StartExecution | StartExecutions;
-    answer: StartedExecution | StartedBatch;
+    answer: StartedExecution | StartedBatch | ExecutionDetail;
   };
   /** Executions, the newest first. */
   list_executions: {
@@ -1436,6 +1625,30 @@ export interface Operations {
     body: EvaluateRequest;
     answer: EvaluatedExpression;
   };
+  /** Where two executions part, and what came out differently. */
+  diff_executions: {
+    method: "GET";
+    path: "/api/executions/{execution_id}/diff/{other}";
+    query: Record<string, never>;
+    body: undefined;
+    answer: ExecutionDiff;
+  };
+  /** All that there is to see of an execution, in one document. */
+  export_execution: {
+    method: "GET";
+    path: "/api/executions/{execution_id}/export";
+    query: Record<string, never>;
+    body: undefined;
+    answer: ExecutionExport;
+  };
+  /** Decide an execution again and compare. */
+  verify_execution: {
+    method: "GET";
+    path: "/api/executions/{execution_id}/verify";
+    query: Record<string, never>;
+    body: undefined;
+    answer: VerificationAnswer;
+  };
   /** Cancel or retry all executions that match, up to 1,000 at once. */
   operate_on_many: {
     method: "POST";
@@ -1476,21 +1689,21 @@ export interface Operations {
     body: SignalRequest;
     answer: OperationAnswer;
   };
-  /** Go on with an execution at what failed, also while other branches run. */
+  /** Go on with an execution at what failed, also while other branches run; `dry_run` says with what. */
   retry_execution: {
     method: "POST";
     path: "/api/executions/{execution_id}/retry";
-    query: Record<string, never>;
+    query: { dry_run?: boolean; };
     body: RetryRequestBody;
-    answer: OperationAnswer;
+    answer: OperationAnswer | ReopenPreview;
   };
-  /** Run the failed iterations of loops that have ended again. */
+  /** Run the failed iterations of loops that have ended again; `dry_run` says which. */
   redrive_execution: {
     method: "POST";
     path: "/api/executions/{execution_id}/redrive";
-    query: Record<string, never>;
+    query: { dry_run?: boolean; };
     body: RedriveRequestBody;
-    answer: OperationAnswer;
+    answer: OperationAnswer | ReopenPreview;
   };
   /** End what is stuck at a step, or failed there, as done with a result. */
   complete_execution: {
@@ -1508,19 +1721,19 @@ export interface Operations {
     body: SkipRequest;
     answer: OperationAnswer;
   };
-  /** Run a copy of an execution from one of its events on. */
+  /** Run a copy of an execution from one of its events on; `dry_run` says what is kept and runs again. */
   fork_execution: {
     method: "POST";
     path: "/api/executions/{execution_id}/fork";
-    query: Record<string, never>;
+    query: { dry_run?: boolean; };
     body: ForkRequestBody;
-    answer: OperationAnswer;
+    answer: OperationAnswer | ForkPreview;
   };
   /** The events of an execution, a page at a time. */
   list_events: {
     method: "GET";
     path: "/api/executions/{execution_id}/events";
-    query: { after?: number; limit?: number; };
+    query: { after?: number; before?: number | null; fields?: string; limit?: number; };
     body: undefined;
     answer: EventPage;
   };
@@ -1536,17 +1749,17 @@ export interface Operations {
   read_logs: {
     method: "GET";
     path: "/api/executions/{execution_id}/logs";
-    query: { step?: string; task?: string; follow?: boolean; };
+    query: { step?: string; task?: string; follow?: boolean; after?: string; limit?: number; };
     body: undefined;
     answer: LogPage | string;
   };
-  /** The bytes that a reference stands for, or a range of them. */
+  /** The bytes that a reference stands for, or a range of them; with `rows`, some rows in JSON. */
   read_result: {
     method: "GET";
     path: "/api/results/{execution_id}/{key}";
-    query: { store?: string; };
+    query: { store?: string; rows?: number | null; limit?: number; path?: string[]; };
     body: undefined;
-    answer: string;
+    answer: ResultRows | string;
   };
   /** What changes, by topics, in one stream (SSE); `Last-Event-ID` goes on where a reader was. */
   stream_topics: {

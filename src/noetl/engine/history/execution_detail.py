@@ -5,18 +5,25 @@ from typing import Any
 
 from noetl.dsl.document.problem import Problem
 from noetl.engine.catalog.playbook_record import PlaybookSource, registered_name
-from noetl.engine.history.read import History
 from noetl.engine.summary import execution_of, marking_json
+from noetl.events.bodies import PlaybookExecutionRequested
+from noetl.kernel.state.execution_state import ExecutionState
 from noetl.model.secret import printable_value
 from noetl.model.timestamp import iso_time
 from noetl.ports.http_api import DocumentProblem, ExecutionDetail
+from noetl.ports.store import ExecutionRecord
 
 
 def execution_detail(
-    history: History, *, until: int, waiting: Iterable[dict[str, str]] = ()
+    record: ExecutionRecord,
+    request: PlaybookExecutionRequested,
+    state: ExecutionState,
+    source: PlaybookSource,
+    *,
+    until: int,
+    waiting: Iterable[dict[str, str]] = (),
 ) -> ExecutionDetail:
     """`until` is up to when the time of one that is not over counts; `waiting`, what waits for somebody."""
-    record, state, request, source = history.record, history.state, history.request, history.source
     summary = execution_of(state, last=until)
     fields: dict[str, Any] = {name: getattr(summary, name) for name in summary.__struct_fields__}
     times = state.step_times(until)
@@ -25,7 +32,7 @@ def execution_detail(
         "warnings": document_problems(summary.warnings),
         "waiting": [*summary.waiting, *waiting],
         "steps": {
-            name: {**step, **_troubled_runs(history, name), "duration_ms": times[name] // 1_000}
+            name: {**step, **_troubled_runs(state, name), "duration_ms": times[name] // 1_000}
             for name, step in summary.steps.items()
         },
     }
@@ -37,9 +44,9 @@ def execution_detail(
         labels=record.labels,
         priority=record.priority,
         hash=record.playbook,
-        file=_playbook_file(history, source) or None,
+        file=_playbook_file(record, request, source) or None,
         registered=registered_name(source) or None,
-        events=len(history.events),
+        events=state.version,
         started_at=iso_time(record.started_at),
         ended_at=iso_time(state.ended_at) if state.over else None,
         parent=record.parent or None,
@@ -62,16 +69,17 @@ def document_problems(problems: Iterable[Problem]) -> list[DocumentProblem]:
     ]
 
 
-def _troubled_runs(history: History, step: str) -> dict[str, int]:
+def _troubled_runs(state: ExecutionState, step: str) -> dict[str, int]:
     """How many of the runs of a step failed, were cancelled or skipped, if any."""
-    summary = history.state.summaries[step]
+    summary = state.summaries[step]
     counts = {"failed": summary.failed, "cancelled": summary.cancelled, "skipped": summary.skipped}
     return {name: number for name, number in counts.items() if number}
 
 
-def _playbook_file(history: History, source: PlaybookSource) -> str:
+def _playbook_file(
+    record: ExecutionRecord, request: PlaybookExecutionRequested, source: PlaybookSource
+) -> str:
     """Where its playbook was read; a fork may run another one than it began with."""
     if registered_name(source):
         return ""  # it was in no file
-    request = history.request
-    return request.file if history.record.playbook == request.hash else source.file
+    return request.file if record.playbook == request.hash else source.file

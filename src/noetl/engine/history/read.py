@@ -73,6 +73,11 @@ async def read_plan(store: Store, record: ExecutionRecord, allow_kinds: Iterable
     return _plan_of(await _read_document(store, record), allow_kinds)
 
 
+async def read_recorded_source(store: Store, record: ExecutionRecord) -> PlaybookSource:
+    """What its playbook was read from. Raises HistoryUnreadable, PlaybookUnreadable."""
+    return decode_source(await _read_document(store, record))
+
+
 async def _read_document(store: Store, record: ExecutionRecord) -> bytes:
     data = await store.playbook(record.playbook)
     if data is None:

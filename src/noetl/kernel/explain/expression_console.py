@@ -57,7 +57,8 @@ class ExpressionConsole:
         self.state = new_state(plan, execution_id)
         self.run: RunState | None = None
         self._iteration = iteration
-        self._outcomes: dict[str, Any] = {}
+        self.outcomes: dict[str, Any] = {}
+        """Of all steps, how the run of each ended that was the last to."""
         for event in events:
             self._fold(event, step)
 
@@ -70,7 +71,7 @@ class ExpressionConsole:
         if ending is not None:
             outcome = step_outcome(ending.result, ending.error)
             status = "skipped" if ending.skipped else outcome["status"]
-            self._outcomes[ending.step.name] = {**outcome, "status": status}
+            self.outcomes[ending.step.name] = {**outcome, "status": status}
         elif isinstance(body, StepScheduled) and body.step == step:
             self.run = state.runs[run_id(event.seq)]
 
@@ -91,8 +92,10 @@ class ExpressionConsole:
     def _scope(self, fetched: Fetched) -> EvaluationScope:
         state, run = self.state, self.run
         now = state.last_ts
+        if self._iteration is not None and (run is None or run.phase == "ended"):
+            raise self._not_open()
         if run is None:
-            scope = state_scope(state.inputs, state.ctx.values, self._outcomes, now)
+            scope = state_scope(state.inputs, state.ctx.values, self.outcomes, now)
             return console_scope(scope.namespaces, now, fetched)
         if run.phase == "ended":
             return self._console_scope(run_end_scope(state, run, now).namespaces, fetched)
@@ -114,7 +117,7 @@ class ExpressionConsole:
         results: Mapping[str, object] | None = None,
         iterator: str = "",
     ) -> EvaluationScope:
-        spaces = {**namespaces, "steps": {**self._outcomes, **namespaces["steps"]}}
+        spaces = {**namespaces, "steps": {**self.outcomes, **namespaces["steps"]}}
         return console_scope(spaces, self.state.last_ts, fetched, results, iterator)
 
     def _frame(self, run: RunState) -> Frame | None:
@@ -125,6 +128,7 @@ class ExpressionConsole:
         for frame in frames:
             if frame.index == self._iteration:
                 return frame
-        raise ExpressionError(
-            f"iteration {self._iteration} of `{run.step.name}` is not open after event {self.state.version}"
-        )
+        raise self._not_open()
+
+    def _not_open(self) -> ExpressionError:
+        return ExpressionError(f"iteration {self._iteration} is not open after event {self.state.version}")

@@ -16,7 +16,7 @@ from noetl.kernel.explain.explanation_parts import (
     StepExplanation,
     TokenArrival,
 )
-from noetl.kernel.explain.run_notes import condition_text
+from noetl.kernel.explain.run_notes import guard_text
 from noetl.kernel.plan import Plan
 
 RUNS_TOLD = 40
@@ -169,7 +169,7 @@ class _StepExplainer:
             arc=incoming.position,
             target=incoming.arc.step,
             line=incoming.arc.position.line,
-            text=condition_text(incoming.arc.when),
+            text=guard_text(incoming.arc.when),
             verdict=_arc_verdict(last[0], incoming.position) if last else "not_reached",
             asked=len(judged),
             taken=len(taken),

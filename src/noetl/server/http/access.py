@@ -4,7 +4,8 @@ from collections.abc import MutableMapping
 from typing import Any, NamedTuple
 
 from starlette.requests import HTTPConnection
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketDisconnect
 
 from noetl.model.timestamp import now_micros
 from noetl.ports.catalog import AccessStore
@@ -13,11 +14,15 @@ from noetl.server.http.browser_sessions import BrowserSessions, require_same_ori
 from noetl.server.http.http_server import is_loopback
 from noetl.server.http.problems import ApiProblem, problem_response
 from noetl.stores.api_tokens import is_valid_token, token_hash
+from noetl.system import SYSTEM
 
 METRICS_PATH = "/metrics"
 SESSION_PATH = "/api/session"
 PUBLIC_PATHS = frozenset({"/api/openapi.json", SESSION_PATH})
+RECHECK_SECONDS = 1.0
 _CALLER = "noetl.caller"
+_POLICY_VIOLATION = 1008
+"""The code with which a WebSocket ends that may not go on."""
 
 
 class Caller(NamedTuple):
@@ -59,8 +64,17 @@ async def caller_by_hash(store: AccessStore, hashed: str, *, by_session: bool = 
     return Caller(known.name, known.role, by_session, known.hash)
 
 
+class _AccessEnded(Exception):
+    """The token of what is being sent is not valid any more."""
+
+
 class Authentication:
-    """Lets nobody below `/api`, or to the metrics, without a valid token or session: that is said first."""
+    """Lets nobody below `/api`, or to the metrics, without a valid token or session: that is said first.
+
+    What stays open is looked at again: a stream before each piece of it, a worker's socket when
+    something is said there and a second has passed. When the token was revoked, or has expired, nothing more
+    is sent or taken.
+    """
 
     def __init__(self, app: ASGIApp, store: AccessStore, sessions: BrowserSessions) -> None:
         self._app = app
@@ -71,12 +85,64 @@ class Authentication:
         path = scope.get("path", "")
         is_guarded = path.startswith("/api/") or path == METRICS_PATH
         if scope["type"] in ("http", "websocket") and is_guarded and path not in PUBLIC_PATHS:
+            connection = HTTPConnection(scope)
             try:
-                scope[_CALLER] = await self._authenticate(HTTPConnection(scope))
+                scope[_CALLER] = await self._authenticate(connection)
             except ApiProblem as problem:
                 await _turn_away(problem, scope, receive, send)
                 return
+            if scope["type"] == "websocket":
+                await self._talk_while_valid(connection, receive, send)
+            else:
+                await self._stream_while_valid(connection, receive, send)
+            return
         await self._app(scope, receive, send)
+
+    async def _stream_while_valid(self, connection: HTTPConnection, receive: Receive, send: Send) -> None:
+        pieces = 0
+
+        async def send_piece(message: Message) -> None:
+            nonlocal pieces
+            if message.get("more_body"):
+                pieces += 1
+                if pieces > 1 and not await self._is_valid(connection):
+                    raise _AccessEnded
+            await send(message)
+
+        try:
+            await self._app(connection.scope, receive, send_piece)
+        except _AccessEnded:
+            await send({"type": "http.response.body", "body": b""})
+
+    async def _talk_while_valid(self, connection: HTTPConnection, receive: Receive, send: Send) -> None:
+        checked = SYSTEM.monotonic()
+
+        async def require_access() -> None:
+            nonlocal checked
+            if SYSTEM.monotonic() - checked < RECHECK_SECONDS:
+                return
+            checked = SYSTEM.monotonic()
+            if not await self._is_valid(connection):
+                await send(_closing("unauthenticated"))
+                raise WebSocketDisconnect(_POLICY_VIOLATION)
+
+        async def receive_message() -> Message:
+            message = await receive()
+            await require_access()
+            return message
+
+        async def send_message(message: Message) -> None:
+            await require_access()
+            await send(message)
+
+        await self._app(connection.scope, receive_message, send_message)
+
+    async def _is_valid(self, connection: HTTPConnection) -> bool:
+        try:
+            await self._authenticate(connection)
+        except ApiProblem:
+            return False
+        return True
 
     async def _authenticate(self, connection: HTTPConnection) -> Caller:
         """Raises ApiProblem."""
@@ -126,6 +192,10 @@ class HostCheck:
 
 async def _turn_away(problem: ApiProblem, scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1008, "reason": problem.code})
+        await send(_closing(problem.code))
         return
     await problem_response(problem)(scope, receive, send)
+
+
+def _closing(reason: str) -> Message:
+    return {"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": reason}

@@ -9,12 +9,14 @@ import msgspec
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from noetl.engine.history.family_log import FamilyLine, FamilyLog
+from noetl.engine.history.family_log import FamilyLine, FamilyLog, log_page
 from noetl.engine.history.lookup import decode_rows, request_event_of
-from noetl.events.event import Event, envelope
-from noetl.ports.http_api import EventPage, LogPage, PageSize, Sequence
+from noetl.engine.history.result_rows import read_result_rows
+from noetl.events.event import ENVELOPE_FIELDS, Event, envelope
+from noetl.ports.execution_views import ResultRows
+from noetl.ports.http_api import MOST_AT_ONCE, EventPage, LogPage, PageSize, Sequence
 from noetl.ports.store import ExecutionRecord
-from noetl.server.http.endpoint import EVENT_STREAM, Answer, ApiCall, Endpoint
+from noetl.server.http.endpoint import EVENT_STREAM, JSON, Answer, ApiCall, Endpoint
 from noetl.server.http.event_bell import follow_execution
 from noetl.server.http.problems import ApiProblem
 from noetl.server.http.sse import sse_response
@@ -22,9 +24,11 @@ from noetl.server.result_body import OCTETS, RangeWrong, result_response
 
 
 class EventsQuery(Struct, frozen=True, forbid_unknown_fields=True):
-    """Events above `after`."""
+    """Events above `after`, or those below `before`, the newest first; `fields` of each, as in `seq,name`."""
 
     after: Sequence = 0
+    before: Sequence | None = None
+    fields: str = ""
     limit: PageSize = 1_000
 
 
@@ -35,31 +39,61 @@ class StreamQuery(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LogsQuery(Struct, frozen=True, forbid_unknown_fields=True):
-    """Only what this step or task wrote. Without `follow` a stream ends with what there is."""
+    """Only what this step or task wrote. Without `follow` a stream ends with what there is.
+
+    In JSON, lines behind the cursor `after`.
+    """
 
     step: str = ""
     task: str = ""
     follow: bool = True
+    after: str = ""
+    limit: Annotated[int, Meta(ge=1, le=10_000)] = 10_000
 
 
 class ResultQuery(Struct, frozen=True, forbid_unknown_fields=True):
-    """`store` is the name of the result store that the reference names, if it names one."""
+    """`store` is the name of the result store that the reference names, if it names one.
+
+    With `rows` the answer is JSON: rows from this one on, of what lies at `path`, one key each time.
+    """
 
     store: Annotated[str, Meta(pattern=r"^\w*$")] = ""
+    rows: Sequence | None = None
+    limit: Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)] = 100
+    path: tuple[str, ...] = ()
 
 
 async def _list_events(call: ApiCall) -> Answer:
     """A page of the history."""
     record, query = await call.execution(), call.query
-    rows = await call.resources.store.read(record.execution_id, after=query.after, limit=query.limit)
-    events = decode_rows(record.execution_id, rows)
+    fields = _chosen_fields(query.fields)
+    if query.before is not None:
+        if query.after:
+            raise ApiProblem("invalid_request", "`after` and `before` exclude each other", pointer="/before")
+        last = min(query.before - 1, record.version)
+        after, limit = max(last - query.limit, 0), min(max(last, 0), query.limit)
+        rows = await call.resources.store.read(record.execution_id, after=after, limit=limit) if limit else []
+        rows.reverse()
+        more = after > 0
+    else:
+        rows = await call.resources.store.read(record.execution_id, after=query.after, limit=query.limit)
+        more = bool(rows) and len(rows) == query.limit and rows[-1].seq < record.version
     trace_id = await _trace_id(call, record)
-    more = bool(rows) and len(rows) == query.limit and rows[-1].seq < record.version
-    page = EventPage(
-        events=[envelope(event, record.execution_id, trace_id) for event in events],
-        next_cursor=str(rows[-1].seq) if more else None,
-    )
-    return Answer(page)
+    envelopes = [
+        envelope(event, record.execution_id, trace_id) for event in decode_rows(record.execution_id, rows)
+    ]
+    if fields:
+        envelopes = [{name: document[name] for name in fields if name in document} for document in envelopes]
+    return Answer(EventPage(events=envelopes, next_cursor=str(rows[-1].seq) if more else None))
+
+
+def _chosen_fields(text: str) -> tuple[str, ...]:
+    """Raises ApiProblem."""
+    fields = tuple(name.strip() for name in text.split(",")) if text else ()
+    if unknown := [name for name in fields if name not in ENVELOPE_FIELDS]:
+        hint = f"there are {', '.join(ENVELOPE_FIELDS)}"
+        raise ApiProblem("invalid_request", f"an event has no `{unknown[0]}`", hint=hint, pointer="/fields")
+    return fields
 
 
 async def _stream_events(call: ApiCall) -> Response:
@@ -91,8 +125,14 @@ async def _read_logs(call: ApiCall) -> Answer | Response:
             or (query.step in ("", written.line.step) and query.task in ("", written.line.task))
         ]
 
-    if EVENT_STREAM not in call.request.headers.get("accept", EVENT_STREAM):
-        return Answer(LogPage(lines=wanted(await family.read())))
+    accepted = call.request.headers.get("accept", "")
+    if JSON in accepted and EVENT_STREAM not in accepted:
+        lines = await family.read()
+        try:
+            page = log_page(lines, query.after, query.limit)
+        except ValueError as error:
+            raise ApiProblem("invalid_request", str(error), pointer="/after") from None
+        return Answer(LogPage(lines=wanted(page.lines), next_cursor=page.next_cursor, last=page.last))
 
     async def write() -> AsyncIterator[bytes]:
         over = asyncio.Event()
@@ -115,13 +155,17 @@ async def _set_at_end(call: ApiCall, execution_id: str, over: asyncio.Event) -> 
     over.set()
 
 
-async def _read_result(call: ApiCall) -> Response:
-    """The bytes of a stored value, or a range of them."""
+async def _read_result(call: ApiCall) -> Answer | Response:
+    """The bytes of a stored value, a range of them, or rows."""
     execution_id, name, store = call.part("execution_id"), call.part("key"), call.query.store
     key = f"{store}:{execution_id}/{name}" if store else f"{execution_id}/{name}"
     if not re.fullmatch("[0-9a-f]{64}", name):
         raise ApiProblem("not_found", f"nothing is stored as `{key}`")
     await call.execution()
+    query: ResultQuery = call.query
+    if query.rows is not None:
+        results = call.resources.results
+        return Answer(await read_result_rows(results, key, query.path, query.rows, query.limit))
     try:
         return await result_response(call.resources.results, key, call.request.headers.get("range", ""))
     except RangeWrong as error:
@@ -189,8 +233,9 @@ HISTORY_ENDPOINTS = (
         method="GET",
         path="/api/results/{execution_id}/{key}",
         role="viewer",
-        summary="The bytes that a reference stands for, or a range of them.",
+        summary="The bytes that a reference stands for, or a range of them; with `rows`, some rows in JSON.",
         handler=_read_result,
+        answers=(ResultRows,),
         also=(206,),
         answer_type=OCTETS,
         query=ResultQuery,

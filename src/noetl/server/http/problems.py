@@ -13,6 +13,7 @@ from noetl.engine.catalog.preflight import CannotRun
 from noetl.engine.history.execution_detail import document_problems
 from noetl.engine.history.fork import CannotFork
 from noetl.engine.history.history_views import ViewRequestWrong
+from noetl.engine.history.result_rows import NoSuchPart
 from noetl.engine.service import AlreadyRunning
 from noetl.engine.start_key import KeyConflict
 from noetl.kernel.errors import Refused
@@ -102,7 +103,7 @@ def problem_of(error: Exception) -> ApiProblem | None:
             return ApiProblem("invalid_playbook", str(error), problems=error.problems)
         case CannotRun():
             return ApiProblem("refused", str(error), status=422, hint=hint, problems=error.problems)
-        case ExecutionUnknown() | PlaybookMissing() | CredentialUnknown() | ResultMissing():
+        case ExecutionUnknown() | PlaybookMissing() | CredentialUnknown() | ResultMissing() | NoSuchPart():
             return ApiProblem("not_found", str(error), hint=hint)
         case KeyConflict():
             return ApiProblem("conflict", str(error), hint=hint, execution_id=error.holder)

@@ -4,14 +4,18 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from noetl.engine.history.lookup import require_execution
 from noetl.kernel.explain.explanation_parts import Explanation, StepExplanation
 from noetl.ports.execution_views import (
     EvaluatedExpression,
     EvaluateRequest,
     EventNumber,
+    ExecutionDiff,
+    ExecutionExport,
     HistoryIndex,
     RunDetail,
     RunPage,
+    VerificationAnswer,
 )
 from noetl.ports.http_api import MOST_AT_ONCE, Sequence
 from noetl.server.http.endpoint import Answer, ApiCall, Endpoint
@@ -89,6 +93,21 @@ async def _evaluate(call: ApiCall) -> Answer:
     return Answer(value)
 
 
+async def _diff_executions(call: ApiCall) -> Answer:
+    execution_id = await _execution_id(call)
+    other = await require_execution(call.resources.store, call.part("other"))
+    return Answer(await call.resources.views.diff(execution_id, other.execution_id))
+
+
+async def _verify(call: ApiCall) -> Answer:
+    return Answer(await call.resources.views.verify(await _execution_id(call)))
+
+
+async def _export(call: ApiCall) -> Answer:
+    resources = call.resources
+    return Answer(await resources.views.export(await _execution_id(call), resources.logs))
+
+
 async def _execution_id(call: ApiCall) -> str:
     """That of the path, which is a whole one."""
     return (await call.execution()).execution_id
@@ -159,5 +178,26 @@ VIEW_ENDPOINTS = (
         method="POST",
         body=EvaluateRequest,
         codes=("not_found", "invalid_request", "too_large", "store_unavailable"),
+    ),
+    _view(
+        "diff_executions",
+        "diff/{other}",
+        _diff_executions,
+        "Where two executions part, and what came out differently.",
+        ExecutionDiff,
+    ),
+    _view(
+        "export_execution",
+        "export",
+        _export,
+        "All that there is to see of an execution, in one document.",
+        ExecutionExport,
+    ),
+    _view(
+        "verify_execution",
+        "verify",
+        _verify,
+        "Decide an execution again and compare.",
+        VerificationAnswer,
     ),
 )

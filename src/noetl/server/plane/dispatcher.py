@@ -50,12 +50,12 @@ class Dispatcher:
         self._loading: dict[str, WorkerSession] = {}
         self._workloads: dict[str, Raw] = {}
         self._held = False
+        self._noted: dict[str, LiveExecution] = {}
+        """What was added meanwhile. Most of it is given away before it has to wait for a turn."""
 
     def add(self, live: LiveExecution) -> None:
         """It may have a run that is ready."""
-        state = live.state
-        if state.ready:
-            self._ready.add(live, [ready_run(state, state.runs[name]) for name in state.ready])
+        self._noted[live.execution_id] = live
         self._offers.pop(live.execution_id, None)
         if not self._held:
             self.dispatch()
@@ -85,6 +85,7 @@ class Dispatcher:
 
     def forget(self, execution_id: str) -> None:
         self._offers.pop(execution_id, None)
+        self._noted.pop(execution_id, None)
         self._ready.remove(execution_id)
         self._workloads.pop(execution_id, None)
 
@@ -100,10 +101,15 @@ class Dispatcher:
         session, live = ended.session, ended.live
         if ended.chained >= MOST_CHAINED or session.credit <= 0 or not _is_open(live):
             return
-        if not self._ready.has_above(live.state.priority):
+        if not self._has_above(live.state.priority):
             part = _first_for(session, live)
             if part is not None:
                 self._claim(live, part, session, ended.chained + 1)
+
+    def _has_above(self, priority: int) -> bool:
+        """Whether something of a higher priority may wait."""
+        noted = (live for live in self._noted.values() if live.loaded)
+        return self._ready.has_above(priority) or any(live.state.priority > priority for live in noted)
 
     def dispatch(self) -> None:
         """Gives away what can be given."""
@@ -114,8 +120,16 @@ class Dispatcher:
         finally:
             self._held = False
 
+    def _queue_noted(self) -> None:
+        noted, self._noted = self._noted, {}
+        for live in noted.values():
+            if live.loaded and _is_open(live):
+                state = live.state
+                self._ready.add(live, [ready_run(state, state.runs[name]) for name in state.ready])
+
     def _give_round(self) -> bool:
         """One run of each execution of the highest priority that somebody can have; whether there is more."""
+        self._queue_noted()
         for level in self._ready.levels(lambda needs: bool(self._takers(needs))):
             moved = False
             for waiting in level:

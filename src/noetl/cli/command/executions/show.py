@@ -110,15 +110,20 @@ async def _read_execution(home: Home, store: Store, name: str, configuration: Co
     record, events = history.record, history.events
     owner = await find_owner(home, store, record)
     children = await store.executions(ExecutionQuery(parent=record.execution_id, limit=CHILDREN))
-    state, logs, attempts = history.state, TaskLog(home.logs), FailedAttempts()
+    state, source, logs, attempts = history.state, history.source, TaskLog(home.logs), FailedAttempts()
     attempts.observe(record.execution_id, events)
     return ExecutionView(
         # Its time counts until now while somebody runs it.
         execution_detail(
-            history, until=now_micros() if owner else events[-1].ts, waiting=_waiting_runs(history, owner)
+            record,
+            history.request,
+            state,
+            source,
+            until=now_micros() if owner else events[-1].ts,
+            waiting=_waiting_runs(history, owner),
         ),
         explain(history.plan, record.execution_id, events),
-        await read_failures(store, logs, state, history.source, attempts, allow_kinds=kinds),
+        await read_failures(store, logs, state, source, attempts, allow_kinds=kinds),
         [ChildLine(child.execution_id, child.path, child.status) for child in children.executions[::-1]],
         record.status if state.over else status_text(record, owner),
         owner,
