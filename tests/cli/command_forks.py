@@ -180,10 +180,9 @@ def _run_command() -> None:
 
 
 def _has_said_all() -> bool:
-    """Does what comes before that: what was left open or never awaited is told of, too."""
+    """Does what comes before that."""
     threading._shutdown()  # type: ignore[attr-defined]  # there is no public name for it
     atexit._run_exitfuncs()
-    gc.collect()
     try:
         sys.stdout.flush()
         sys.stderr.flush()

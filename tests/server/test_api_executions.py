@@ -189,6 +189,30 @@ def test_executions_are_searched_by_error_version_time_and_text(client: Client) 
     client.wait(failed)
 
 
+@pytest.mark.parametrize("name", ["greet", "failing", "parent", "large"])
+def test_whoever_waits_from_the_start_hears_what_is_read_afterwards(client: Client, name: str) -> None:
+    ended = client.run(StartExecution(path=f"examples/{name}", labels={"how": "waited"}))
+    assert ended.status in ("completed", "failed")
+    assert ended == client.show(ended.execution_id)
+
+
+def test_whoever_waits_from_the_start_waits_no_longer_than_asked(client: Client) -> None:
+    request = StartExecution(path="examples/waiting", idempotency_key="waited for")
+    begun = client.run(request, timeout=0.0)
+    assert begun.status == "running"
+    waiting = client.run(request, timeout=0.05)
+    assert (waiting.execution_id, waiting.status) == (begun.execution_id, "running")
+    client.signal(begun.execution_id, "go", {"n": 1})
+    assert client.run(request).status == "completed"
+
+
+def test_many_ends_are_not_waited_for_in_one_request(server: ServerProcess) -> None:
+    body = b'{"executions": [{"path": "examples/greet"}]}'
+    url = f"{server.url}/api/executions?wait=1"
+    status, _, problem = send(url, "POST", server.token, body, Content_Type="application/json")
+    assert (status, problem["code"], problem["pointer"]) == (422, "invalid_request", "/wait")
+
+
 def test_waiting_for_the_end_answers_at_the_end_or_in_time(client: Client) -> None:
     execution_id = waiting(client)
     assert client.show(execution_id, wait=0.01).status == "running"

@@ -257,6 +257,17 @@ def test_an_execution_is_verified(client: Client, letters: str) -> None:
     assert answer.events == len(client.events(letters).events)
 
 
+def test_an_export_has_all_that_can_be_seen(client: Client, letters: str) -> None:
+    export = client.export(letters)
+    assert export.execution.execution_id == letters
+    assert export.execution.status == "completed"
+    assert export.index == client.index(letters)
+    assert export.runs == client.runs(letters)
+    assert export.explanation == client.explanation(letters)
+    assert [event["seq"] for event in export.events] == list(range(1, export.index.last + 1))
+    assert "previews/letters" in export.source
+
+
 def test_a_diff_needs_two_executions(client: Client, letters: str) -> None:
     with pytest.raises(ServerError) as refused:
         client.diff(letters, "nobody")

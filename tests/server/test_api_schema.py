@@ -71,6 +71,8 @@ CALLED = {
     "list_workers": "workers",
     "list_tools": "tools",
     "list_waits": "waits",
+    "read_overview": "overview",
+    "read_queue": "queue",
     "read_net": "net",
     "read_schema": "schema",
     "list_pools": "pools",

@@ -180,6 +180,28 @@ def test_every_write_is_in_the_audit_refused_ones_too(server: ServerProcess, tok
     assert older.audit == newest[1:]
 
 
+def test_a_start_is_in_the_audit_once_as_it_was_answered(server: ServerProcess) -> None:
+    token = server.client.create_token("starter", "author").token
+
+    def start(**fields: object) -> int:
+        body = json.dumps(fields).encode()
+        url = f"{server.url}/api/executions"
+        return send(url, "POST", token, body, Content_Type="application/json")[0]
+
+    statuses = [
+        start(playbook=GREET),
+        start(playbook=GREET, idempotency_key="audited"),
+        start(playbook=GREET, idempotency_key="audited"),
+        start(playbook=GREET, idempotency_key="audited", workload={"other": 1}),
+        start(path="nowhere"),
+    ]
+    assert statuses == [201, 201, 200, 409, 404]
+    entries = [entry for entry in server.client.audit(limit=100).audit if entry.by == "starter"]
+    assert [(entry.action, entry.target, entry.status) for entry in entries[::-1]] == [
+        ("start_execution", "executions", status) for status in statuses
+    ]
+
+
 def test_other_origins_get_no_access(server: ServerProcess) -> None:
     url = f"{server.url}/api/me"
     _, headers, _ = send(url, token=server.token, Origin="https://elsewhere.example")

@@ -43,6 +43,9 @@ workflow:
   next: {arcs: [{step: bigger}]}
 - step: bigger
   tool: {kind: noop, args: {}}
+  next: {arcs: [{step: biggest}]}
+- step: biggest
+  tool: {kind: noop, args: {}}
 """
 
 
@@ -85,6 +88,7 @@ def test_the_index_gives_the_marking_of_every_event(
     for seq in range(1, len(events) + 1):
         assert marking_after(index, seq) == client.state(execution_id, at=seq)["marking"]
     assert (index.last, index.after, index.status) == (len(events), 0, "completed")
+    assert index.errors == [event["seq"] for event in events if event["status"] == "error"]
 
 
 def test_the_index_names_step_and_run_of_each_event(client: Client, shop: str) -> None:
@@ -196,7 +200,7 @@ def test_a_loop_is_one_bar_with_counts_and_a_heat_strip(client: Client, looping:
     assert sum(bar.loop.heat.succeeded) == 2
     assert sum(bar.loop.heat.failed) == 1
     assert (bar.attempts, bar.failed_attempts) == (3, 1)
-    detail = client.run(looping, bar.run)
+    detail = client.run_detail(looping, bar.run)
     assert [(part.index, part.status) for part in detail.iterations] == [
         (0, "completed"),
         (1, "failed"),
@@ -207,7 +211,7 @@ def test_a_loop_is_one_bar_with_counts_and_a_heat_strip(client: Client, looping:
     assert failed.error is not None
     assert "no" in failed.error["message"]
     assert failed.input["args"] == {"n": 2}
-    second = client.run(looping, bar.run, limit=1, cursor="1")
+    second = client.run_detail(looping, bar.run, limit=1, cursor="1")
     assert [part.index for part in second.iterations] == [1]
     assert [attempt.iteration for attempt in second.attempts] == [1]
     assert second.next_cursor == "2"
@@ -243,10 +247,9 @@ def test_a_step_that_was_not_reached_says_which_guard_with_which_values(client: 
     assert arc.condition is not None
     assert {read.path: read.value for read in arc.condition.reads} == {"ctx.total": 3, "workload.limit": 10}
     assert "ctx.total >= workload.limit" in big.reason
-    bigger = client.step_explanation(shop, "bigger")
-    assert [(arc.source, arc.target, arc.through) for arc in bigger.stopped_at] == [
-        ("start", "big", ("bigger",))
-    ]
+    biggest = client.step_explanation(shop, "biggest")
+    ways = [(arc.source, arc.target, arc.through) for arc in biggest.stopped_at]
+    assert ways == [("start", "big", ("bigger", "biggest"))]
     early = client.step_explanation(shop, "big", at=3)
     assert early.verdict == "not_reached"
     assert early.stopped_at == () or early.stopped_at[0].verdict == "not_reached"
@@ -311,7 +314,7 @@ def ask_wrongly(client: Client, execution_id: str, what: str) -> None:
         case "after":
             client.index(execution_id, after=9_999)
         case "run":
-            client.run(execution_id, "r9999")
+            client.run_detail(execution_id, "r9999")
         case "step":
             client.step_explanation(execution_id, "nobody")
         case "cursor":

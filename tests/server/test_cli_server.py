@@ -396,6 +396,24 @@ def test_dev_registers_the_playbooks_of_a_folder_and_again_when_they_change(fold
     assert process.returncode == 0
 
 
+def test_dev_says_where_no_playbooks_are(tmp_path: Path) -> None:
+    (tmp_path / "other.yaml").write_text("a: 1\n")
+    process = subprocess.Popen(
+        command("dev", ".", "--port", "0"),
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert any("no playbook is in" in line and "noetl init" in line for line in process.stderr or ())
+    finally:
+        process.terminate()
+        process.communicate()
+    assert process.returncode == 0
+
+
 def test_dev_serves_the_store_that_run_uses(folder: Path) -> None:
     local = run("run", "greet.yaml", "-o", "json", cwd=folder).json["execution_id"]
     process = subprocess.Popen(

@@ -367,6 +367,24 @@ MUTATIONS = [
         "if False",
     ),
     Mutation(
+        "a worker that comes back hears nothing",
+        P + "worker_plane:WorkerPlane._tell_held",
+        "self._tell(lease, lease.news)",
+        "pass",
+    ),
+    Mutation(
+        "a lease lives from the answer to its heartbeat",
+        W + "heartbeat:LeaseClock.beaten",
+        "sent + self.ttl",
+        "self.monotonic() + self.ttl",
+    ),
+    Mutation(
+        "what is in the outbox when a server starts stays there",
+        R + "server_engine:ServerEngine._take_up_rows",
+        "self._outbox_pump.ring()",
+        "pass",
+    ),
+    Mutation(
         "an older command takes the run that was claimed since",
         W + "remote_ledgers:RemoteExecutions.accept",
         "if held.fence > command.fence:",

@@ -30,7 +30,16 @@ from noetl.ports.http_api import (
     ValidationAnswer,
     VersionList,
 )
-from noetl.ports.page_api import CallerAnswer, DraftNet, LoginLink, NetAnswer, ToolList, WaitList
+from noetl.ports.page_api import (
+    CallerAnswer,
+    DraftNet,
+    LoginLink,
+    NetAnswer,
+    Overview,
+    QueueAnswer,
+    ToolList,
+    WaitList,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -70,6 +79,14 @@ class AsyncClient(ExecutionRequests):
 
     async def me(self) -> CallerAnswer:
         return await self._ask("GET", "/api/me", CallerAnswer)
+
+    async def overview(self) -> Overview:
+        """What needs somebody, what runs, and the last 24 hours."""
+        return await self._ask("GET", "/api/overview", Overview)
+
+    async def queue(self) -> QueueAnswer:
+        """The runs that are ready, by pool, and why no worker has them."""
+        return await self._ask("GET", "/api/queue", QueueAnswer)
 
     async def waits(
         self, *, execution_id: str = "", mine: bool = False, cursor: str = "", limit: int = 100
@@ -190,6 +207,8 @@ class Client:
     pools = _sync(AsyncClient.pools)
     drain_worker = _sync(AsyncClient.drain_worker)
     me = _sync(AsyncClient.me)
+    overview = _sync(AsyncClient.overview)
+    queue = _sync(AsyncClient.queue)
     waits = _sync(AsyncClient.waits)
     create_login_link = _sync(AsyncClient.create_login_link)
     register = _sync(AsyncClient.register)
@@ -203,6 +222,7 @@ class Client:
     schema = _sync(AsyncClient.schema)
     delete_playbook = _sync(AsyncClient.delete_playbook)
     start = _sync(AsyncClient.start)
+    run = _sync(AsyncClient.run)
     start_many = _sync(AsyncClient.start_many)
     list = _sync(AsyncClient.list)
     show = _sync(AsyncClient.show)
@@ -215,10 +235,11 @@ class Client:
     index = _sync(AsyncClient.index)
     execution_net = _sync(AsyncClient.execution_net)
     runs = _sync(AsyncClient.runs)
-    run = _sync(AsyncClient.run)
+    run_detail = _sync(AsyncClient.run_detail)
     evaluate = _sync(AsyncClient.evaluate)
     diff = _sync(AsyncClient.diff)
     verify = _sync(AsyncClient.verify)
+    export = _sync(AsyncClient.export)
     preview_fork = _sync(AsyncClient.preview_fork)
     preview_retry = _sync(AsyncClient.preview_retry)
     preview_redrive = _sync(AsyncClient.preview_redrive)

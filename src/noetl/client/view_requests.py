@@ -9,6 +9,7 @@ from noetl.ports.execution_views import (
     EvaluatedExpression,
     EvaluateRequest,
     ExecutionDiff,
+    ExecutionExport,
     HistoryIndex,
     RunDetail,
     RunPage,
@@ -47,7 +48,7 @@ class ViewRequests(ServerRequests):
         query = {"at": at, "cursor": cursor, "limit": limit}
         return await self._ask("GET", f"{execution_path(execution_id)}/runs", RunPage, query)
 
-    async def run(
+    async def run_detail(
         self, execution_id: str, run: str, *, at: int = 0, cursor: str = "", limit: int = 100
     ) -> RunDetail:
         """One run with a page of its iterations, and their attempts."""
@@ -67,6 +68,10 @@ class ViewRequests(ServerRequests):
         """Where two executions part, and what came out differently."""
         path = f"{execution_path(execution_id)}/diff/{quote(other, safe='')}"
         return await self._ask("GET", path, ExecutionDiff)
+
+    async def export(self, execution_id: str) -> ExecutionExport:
+        """All that there is to see of it, in one document."""
+        return await self._ask("GET", f"{execution_path(execution_id)}/export", ExecutionExport)
 
     async def verify(self, execution_id: str) -> VerificationAnswer:
         """What deciding all of it again shows."""

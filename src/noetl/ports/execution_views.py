@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta
 
-from noetl.kernel.explain.explanation_parts import Condition
+from noetl.kernel.explain.explanation_parts import Condition, Explanation
 from noetl.kernel.expression_reads import PathRead
 from noetl.kernel.state.marking_changes import MarkingPlace
 from noetl.kernel.verify.difference import Difference
-from noetl.ports.http_api import ApiAnswer, ApiRequest
+from noetl.ports.http_api import ApiAnswer, ApiRequest, ExecutionDetail
 
 RunStatus: TypeAlias = Literal["ready", "running", "waiting", "completed", "failed", "cancelled", "skipped"]
 EventNumber: TypeAlias = Annotated[int, Meta(ge=0, le=2**53)]
@@ -382,3 +382,20 @@ class VerificationAnswer(ApiAnswer, frozen=True, kw_only=True):
     unjudged: int
     differences: list[Difference]
     notes: list[str]
+
+
+class ExecutionExport(ApiAnswer, frozen=True, kw_only=True):
+    """All that there is to see of an execution in one document, to be looked at without a server.
+
+    `events` are envelopes, the first 10,000; `lines` what its tasks and its children's wrote, likewise.
+    """
+
+    exported_at: str
+    execution: ExecutionDetail
+    source: str
+    """The text of its playbook."""
+    index: HistoryIndex
+    runs: RunPage
+    explanation: Explanation
+    events: list[dict[str, Any]]
+    lines: list[dict[str, Any]]

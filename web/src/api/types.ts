@@ -374,6 +374,22 @@ export interface ExecutionDiff {
 }
 
 /**
+ * All that there is to see of an execution in one document, to be looked at without a server.
+ *
+ * `events` are envelopes, the first 10,000; `lines` what its tasks and its children's wrote, likewise.
+ */
+export interface ExecutionExport {
+  exported_at: string;
+  execution: ExecutionDetail;
+  source: string;
+  index: HistoryIndex;
+  runs: RunPage;
+  explanation: Explanation;
+  events: Record<string, unknown>[];
+  lines: Record<string, unknown>[];
+}
+
+/**
  * Those for which everything given holds. `path` is the beginning of theirs.
  *
  * They began at `since` or later, and before `until`. `version` is a number of the catalog, and wants the
@@ -1530,13 +1546,13 @@ export interface Operations {
     body: undefined;
     answer: Record<string, unknown>;
   };
-  /** Start an execution, or up to 1,000 with a verdict for each. */
+  /** Start an execution, with `wait` until its end, or up to 1,000 with a verdict for each. */
   start_execution: {
     method: "POST";
     path: "/api/executions";
-    query: Record<string, never>;
+    query: { wait?: number; };
     body: StartExecution | StartExecutions;
-    answer: StartedExecution | StartedBatch;
+    answer: StartedExecution | StartedBatch | ExecutionDetail;
   };
   /** Executions, the newest first. */
   list_executions: {
@@ -1625,6 +1641,14 @@ export interface Operations {
     query: Record<string, never>;
     body: undefined;
     answer: ExecutionDiff;
+  };
+  /** All that there is to see of an execution, in one document. */
+  export_execution: {
+    method: "GET";
+    path: "/api/executions/{execution_id}/export";
+    query: Record<string, never>;
+    body: undefined;
+    answer: ExecutionExport;
   };
   /** Decide an execution again and compare. */
   verify_execution: {
@@ -1761,6 +1785,22 @@ export interface Operations {
     query: { execution_id?: string; mine?: boolean; cursor?: string; limit?: number; };
     body: undefined;
     answer: WaitList;
+  };
+  /** What needs somebody, what runs, and the last 24 hours. */
+  read_overview: {
+    method: "GET";
+    path: "/api/overview";
+    query: Record<string, never>;
+    body: undefined;
+    answer: Overview;
+  };
+  /** By pool: the oldest runs that are ready, and why no worker has them. */
+  read_queue: {
+    method: "GET";
+    path: "/api/queue";
+    query: Record<string, never>;
+    body: undefined;
+    answer: QueueAnswer;
   };
   /** Open a session of a browser, with a token or the code of a login link: sets a cookie. */
   open_session: {

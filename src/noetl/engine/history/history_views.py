@@ -1,7 +1,7 @@
 """What can be seen of executions in a store: one place for servers and for commands beside them."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -10,8 +10,10 @@ import msgspec
 from noetl.dsl.document.playbook import Playbook
 from noetl.engine.catalog.playbooks import PlaybookDocument
 from noetl.engine.history.event_index import EventIndexer
+from noetl.engine.history.execution_detail import execution_detail
 from noetl.engine.history.execution_diff import diff_executions
 from noetl.engine.history.expression_answer import answer_expression
+from noetl.engine.history.family_log import FamilyLine, FamilyLog
 from noetl.engine.history.lookup import CHECK, HistoryUnreadable, list_children
 from noetl.engine.history.read import HistoryCache, RecordedHistory
 from noetl.engine.history.repair import fold_with_repair, retried_runs
@@ -19,6 +21,8 @@ from noetl.engine.history.rerun_preview import preview_fork, preview_reopening
 from noetl.engine.history.run_bars import run_page
 from noetl.engine.history.run_detail import run_detail
 from noetl.engine.history.time_travel import state_document
+from noetl.engine.task_log import TaskLog
+from noetl.events.event import envelope
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.explain.explainer import explain
 from noetl.kernel.explain.explanation_parts import Explanation, StepExplanation
@@ -30,10 +34,12 @@ from noetl.loader import installed_kinds
 from noetl.model.errors import NoetlError
 from noetl.model.secret import printable_value
 from noetl.model.table_reader import decode_value_or_table
+from noetl.model.timestamp import iso_time, now_micros
 from noetl.ports.execution_views import (
     EvaluatedExpression,
     EvaluateRequest,
     ExecutionDiff,
+    ExecutionExport,
     ForkPreview,
     HistoryIndex,
     ReopenPreview,
@@ -42,13 +48,15 @@ from noetl.ports.execution_views import (
     VerificationAnswer,
 )
 from noetl.ports.results import ResultError, ResultStore
-from noetl.ports.store import Store
+from noetl.ports.store import ExecutionRecord, Store
 from noetl.stores.results.result_reader import read_result
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-KEPT_INDEXERS = 16
+KEPT_INDEXES = 16
+EXPORTED_EVENTS = 10_000
+EXPORTED_LINES = 10_000
 
 
 class ViewRequestWrong(NoetlError):
@@ -73,6 +81,7 @@ class HistoryViews:
         kinds = tuple(allow_kinds)
         self._histories = HistoryCache(store, kinds)
         self._indexers: dict[str, EventIndexer] = {}
+        self._indexes: dict[str, HistoryIndex] = {}
 
     async def index(self, execution_id: str, *, after: int = 0) -> HistoryIndex:
         """The events above `after` as columns. Whoever follows an execution asks with `last`."""
@@ -80,14 +89,23 @@ class HistoryViews:
         execution_id = history.record.execution_id
         if after > len(history.events):
             raise _no_event("after", after, history)
+        known = self._indexes.get(execution_id)
+        playbook = history.plan.playbook.hash
+        # Whoever opens an execution asks for all of it, and most have ended: it is as it was.
+        if known is not None and (known.after, known.last, known.hash) == (
+            after,
+            len(history.events),
+            playbook,
+        ):
+            return known
         # It is at one event of one history: nobody else may have it until it is at the next.
         indexer = self._indexers.pop(execution_id, None)
-        if indexer is None or indexer.last > after or indexer.hash != history.plan.playbook.hash:
+        if indexer is None or indexer.last > after or indexer.hash != playbook:
             indexer = EventIndexer(history)
         index = await _beside_loop(indexer.index, history, after)
-        self._indexers[execution_id] = indexer
-        while len(self._indexers) > KEPT_INDEXERS:
-            del self._indexers[next(iter(self._indexers))]
+        _keep(self._indexers, execution_id, indexer)
+        if after == 0:
+            _keep(self._indexes, execution_id, index)
         return index
 
     async def runs(self, execution_id: str, *, at: int = 0, cursor: str = "", limit: int = 1_000) -> RunPage:
@@ -148,6 +166,14 @@ class HistoryViews:
         fields = printable_value(msgspec.to_builtins(verification))
         return msgspec.convert({"ok": not verification.differences, **fields}, VerificationAnswer)
 
+    async def export(self, execution_id: str, logs: TaskLog) -> ExecutionExport:
+        """All that there is to see of it, in one document."""
+        history = await self._histories.read(execution_id)
+        explanation = await self.explanation(execution_id)
+        children = await list_children(self._store, history.record.execution_id)
+        lines = await FamilyLog(self._store, logs, history.record).read()
+        return await _beside_loop(_export, history, explanation, children, lines)
+
     async def preview_fork(
         self, execution_id: str, at: int, document: PlaybookDocument | None = None
     ) -> ForkPreview:
@@ -198,6 +224,35 @@ async def verify_history(history: RecordedHistory, results: ResultStore) -> Veri
     return await asyncio.to_thread(verify, history.plan, history.record.execution_id, history.events, read)
 
 
+def _export(
+    history: RecordedHistory,
+    explanation: Explanation,
+    children: Sequence[ExecutionRecord],
+    lines: Sequence[FamilyLine],
+) -> ExecutionExport:
+    last = len(history.events)
+    state = history.state_at(last)
+    execution_id, trace_id = state.execution_id, history.request.trace_id
+    return ExecutionExport(
+        exported_at=iso_time(now_micros()),
+        execution=execution_detail(
+            history.record, history.request, state, history.source, until=state.last_ts
+        ),
+        source=history.source.text,
+        index=EventIndexer(history).index(history, 0),
+        runs=run_page(history, last, 0, last, children),
+        explanation=explanation,
+        events=[
+            printable_value(envelope(event, execution_id, trace_id))
+            for event in history.events[:EXPORTED_EVENTS]
+        ],
+        lines=[
+            {**msgspec.to_builtins(written.line), "execution_id": written.execution_id}
+            for written in lines[:EXPORTED_LINES]
+        ],
+    )
+
+
 async def _beside_loop(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """In a thread: to fold a long history takes longer than a loop may stand still."""
     try:
@@ -205,6 +260,14 @@ async def _beside_loop(function: Callable[P, T], *args: P.args, **kwargs: P.kwar
     except WrongSequence as fault:
         message = f"the history does not fit together: {fault}"
         raise HistoryUnreadable(message, CHECK) from fault
+
+
+def _keep(kept_views: dict[str, T], execution_id: str, view: T) -> None:
+    """That which was made first goes, where there are too many."""
+    kept_views.pop(execution_id, None)
+    kept_views[execution_id] = view
+    while len(kept_views) > KEPT_INDEXES:
+        del kept_views[next(iter(kept_views))]
 
 
 def _no_event(parameter: str, seq: int, history: RecordedHistory) -> ViewRequestWrong:

@@ -74,7 +74,8 @@ def decide_claim(state: ExecutionState, command: Claim) -> list[EventBody]:
     if command.run not in state.ready:
         raise Refused(f"{command.run} is not ready to be claimed")
     run = state.runs[command.run]
-    if run.sharded != (command.shard >= 0) or (run.sharded and str(command.shard) not in run.ready_shards):
+    sharded = run.sharded
+    if sharded != (command.shard >= 0) or (sharded and str(command.shard) not in run.ready_shards):
         raise Refused(f"shard {command.shard} of {run.id} is not ready to be claimed")
     return [
         TokenClaimed(
@@ -367,18 +368,20 @@ def decide_report(state: ExecutionState, command: Report) -> list[EventBody]:
     owned = run.owned_under(command.fence) if run is not None else None
     if run is None or owned is None:
         raise NotOwner(f"{command.run} is not owned under fence {command.fence}")
-    if command.report_no + len(command.bodies) <= owned.reported:
+    reported, name = command.bodies, run.id
+    recorded = owned.reported - command.report_no
+    if recorded >= len(reported):
         return []
-    if command.report_no > owned.reported:
-        raise ReportEarly(f"report {command.report_no} of {run.id} came before report {owned.reported}")
-    last = command.bodies[-1]
-    for body in command.bodies:
+    if recorded < 0:
+        raise ReportEarly(f"report {command.report_no} of {name} came before report {owned.reported}")
+    last = reported[-1]
+    for body in reported:
         kind = type(body)
         if kind not in REPORTED_INSIDE and not (body is last and kind in RUN_ENDS):
             raise Refused(f"a worker does not report {kind.__name__} here")
-        if body.run != run.id:  # type: ignore[union-attr]  # all of these have it
-            raise Refused(f"{kind.__name__} is not about {run.id}")
-    bodies: list[EventBody] = list(command.bodies[owned.reported - command.report_no :])
+        if body.run != name:  # type: ignore[union-attr]  # all of these have it
+            raise Refused(f"{kind.__name__} is not about {name}")
+    bodies: list[EventBody] = [*reported[recorded:]]
     if isinstance(owned, Shard):
         bodies = _of_shard(run, owned, bodies)
     if command.data:
@@ -386,12 +389,10 @@ def decide_report(state: ExecutionState, command: Report) -> list[EventBody]:
             require_foldable(run, bodies)
         except WrongSequence as error:
             raise Refused(f"the report of {run.id} cannot follow: {error}") from error
-    match bodies[-1]:
-        case RunSuspended(reason="pause") if not state.paused:
-            # The execution went on before this came, and nobody would wake the run.
-            bodies.append(RunResumed(run=run.id, reason="resume"))
-        case _:
-            pass
+    last = bodies[-1]
+    if type(last) is RunSuspended and last.reason == "pause" and not state.paused:
+        # The execution went on before this came, and nobody would wake the run.
+        bodies.append(RunResumed(run=name, reason="resume"))
     return bodies
 
 

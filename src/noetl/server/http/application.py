@@ -23,6 +23,7 @@ from noetl.server.http.inbox_endpoints import INBOX_ENDPOINTS
 from noetl.server.http.monitoring_endpoints import MONITORING_ENDPOINTS
 from noetl.server.http.openapi import openapi_document
 from noetl.server.http.operation_endpoints import OPERATION_ENDPOINTS
+from noetl.server.http.overview_endpoints import OVERVIEW_ENDPOINTS
 from noetl.server.http.problems import ApiProblem, problem_of, problem_response
 from noetl.server.http.resources import ServerResources
 from noetl.server.http.session_endpoints import session_endpoints
@@ -42,6 +43,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *HISTORY_ENDPOINTS,
     STREAM_ENDPOINT,
     *INBOX_ENDPOINTS,
+    *OVERVIEW_ENDPOINTS,
     *session_endpoints(lambda: ENDPOINTS),
     *ADMIN_ENDPOINTS,
     *WORKER_ENDPOINTS,

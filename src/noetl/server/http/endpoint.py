@@ -6,6 +6,7 @@ One table of them makes the routes, the OpenAPI document, the page about it and 
 import asyncio
 import gzip
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, TypeVar, get_origin, get_type_hints
 
 import msgspec
@@ -18,7 +19,7 @@ from noetl.model.normalisation import MAX_DEPTH
 from noetl.model.timestamp import now_micros
 from noetl.ports.catalog import AuditEntry
 from noetl.ports.http_api import ProblemCode, Role
-from noetl.ports.store import ExecutionRecord
+from noetl.ports.store import ExecutionRecord, StoreError
 from noetl.server.http.access import Caller, caller_of, require_role
 from noetl.server.http.problems import ApiProblem, problem_of, problem_response, wrong_type
 from noetl.server.http.resources import ServerResources
@@ -44,22 +45,25 @@ class NoQuery(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Answer(NamedTuple):
+    """`audited` says that the audit has it already: it was written with what was changed."""
+
     value: Any
     status: int = 200
     headers: Mapping[str, str] | None = None
+    audited: bool = False
 
 
 class ApiCall:
     """One request to an endpoint, checked: query and body are of the types that the endpoint names."""
 
-    def __init__(
-        self, request: Request, resources: ServerResources, caller: Caller, query: Any, body: Any
-    ) -> None:
+    def __init__(self, name: str, request: Request, resources: ServerResources) -> None:
+        self.name = name
+        """That of the endpoint."""
         self.request = request
         self.resources = resources
-        self.caller = caller
-        self.query = query
-        self.body = body
+        self.caller = Caller("", "viewer")
+        self.query: Any = None
+        self.body: Any = None
 
     def part(self, name: str) -> str:
         """A part of the path."""
@@ -68,6 +72,13 @@ class ApiCall:
     async def execution(self) -> ExecutionRecord:
         """That of the path. Raises ExecutionUnknown."""
         return await require_execution(self.resources.store, self.part("execution_id"))
+
+    def audit_entry(self, status: int) -> AuditEntry:
+        """What the audit says of it when it is answered so."""
+        request, caller = self.request, self.caller
+        address = request.client.host if request.client else ""
+        target = request.scope["path"].removeprefix("/api/")
+        return AuditEntry(now_micros(), caller.name, caller.role, self.name, target, address, status)
 
     def require(self, role: Role) -> None:
         """Raises ApiProblem `forbidden`."""
@@ -105,7 +116,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
     async def respond(self, request: Request, resources: ServerResources) -> Response:
         """The answer to a request: errors are answers, too, and every write stands in the audit."""
-        call = ApiCall(request, resources, Caller("", "viewer"), None, None)
+        call = ApiCall(self.name, request, resources)
+        audited = not self.audited
         try:
             if self.role is not None:
                 call.caller = caller_of(request.scope)
@@ -117,6 +129,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
                 response = answer
             else:
                 response = _json_response(answer)
+                audited = audited or answer.audited
                 await _pack(response, request.headers.get("accept-encoding", ""))
         except ClientDisconnect:
             response = Response(status_code=499)  # nobody reads it
@@ -128,25 +141,24 @@ class Endpoint(Struct, frozen=True, kw_only=True):
             response = problem_response(problem)
         resources.observer.measures.count_request(self.method, self.path, response.status_code)
         # Nobody without a name can fill the audit.
-        if self.audited and call.caller.name and not getattr(call.query, "dry_run", False):
-            await self._audit(call, response.status_code)
+        if not audited and call.caller.name and not getattr(call.query, "dry_run", False):
+            try:
+                await resources.audit_log.write(call.audit_entry(response.status_code))
+            except StoreError as error:
+                # What was refused stays so. What was done is not confirmed: nobody could see who did it.
+                if response.status_code < 400:
+                    return problem_response(
+                        ApiProblem("store_unavailable", f"the audit cannot be written: {error}")
+                    )
         return response
 
-    async def _audit(self, call: ApiCall, status: int) -> None:
-        request, caller = call.request, call.caller
-        address = request.client.host if request.client else ""
-        target = request.url.path.removeprefix("/api/")
-        entry = AuditEntry(now_micros(), caller.name, caller.role, self.name, target, address, status)
-        await call.resources.audit_log.write(entry)
-
     def _read_query(self, request: Request) -> Struct:
-        fields = get_type_hints(self.query)
         values: dict[str, Any] = {}
-        for name, text in request.query_params.multi_items():
-            if name in values and get_origin(fields.get(name)) is not tuple:
+        for name, text in request.query_params.multi_items() if request.scope["query_string"] else ():
+            is_list = name in _list_parameters(self.query)
+            if name in values and not is_list:
                 detail = f"the parameter `{name}` is given twice"
                 raise ApiProblem("invalid_request", detail, pointer=f"/{name}")
-            is_list = get_origin(fields.get(name)) is tuple
             values[name] = [*values.get(name, ()), text] if is_list else text
         try:
             return msgspec.convert(values, self.query, strict=False)
@@ -164,6 +176,12 @@ class Endpoint(Struct, frozen=True, kw_only=True):
         if self.body is bytes:
             return data
         return decode_json_body(data or b"{}", self.body)
+
+
+@lru_cache
+def _list_parameters(query: type[Struct]) -> frozenset[str]:
+    """Those that may be given more than once."""
+    return frozenset(name for name, hint in get_type_hints(query).items() if get_origin(hint) is tuple)
 
 
 async def read_limited(request: Request, largest: int) -> bytes:

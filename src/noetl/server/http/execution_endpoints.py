@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, Struct
 from noetl.engine.history.execution_detail import execution_detail
 from noetl.engine.history.failed_attempts import FailedAttempts
 from noetl.engine.history.failure_chain import read_failures
-from noetl.engine.history.lookup import decode_rows, request_event_of
+from noetl.engine.history.lookup import decode_rows, request_event_of, require_execution
 from noetl.engine.history.read import History, read_history, read_recorded_source
 from noetl.kernel.derived_rows import ready_run
 from noetl.kernel.state.execution_state import ExecutionState
@@ -29,6 +29,7 @@ from noetl.server.http.catalog_endpoints import find_entry
 from noetl.server.http.endpoint import Answer, ApiCall, Endpoint
 from noetl.server.http.event_bell import wait_for_end
 from noetl.server.http.problems import ApiProblem
+from noetl.server.http.resources import ServerResources
 from noetl.server.plane.worker_plane import WorkerPlane
 
 MOST_WAIT = 300
@@ -57,7 +58,7 @@ class ListQuery(Struct, frozen=True, forbid_unknown_fields=True):
     limit: PageSize = 100
 
 
-class ReadQuery(Struct, frozen=True, forbid_unknown_fields=True):
+class WaitQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """`wait` for its end, but for no longer than so many seconds."""
 
     wait: Annotated[float, Meta(ge=0, le=MOST_WAIT)] = 0.0
@@ -115,26 +116,29 @@ async def _hash_of_version(call: ApiCall, path: str, version: int | None) -> str
 
 
 async def _read_execution(call: ApiCall) -> Answer:
-    """How it is; with `wait`, at its end."""
-    resources, execution_id = call.resources, call.part("execution_id")
-    if call.query.wait:
-        state = await wait_for_end(resources.store, resources.bell, execution_id, call.query.wait)
+    return Answer(await read_detail(call.resources, call.part("execution_id"), call.query.wait))
+
+
+async def read_detail(resources: ServerResources, execution_id: str, wait: float) -> ExecutionDetail:
+    """How it is; at its end if that comes within `wait` seconds. Raises ExecutionUnknown."""
+    store = resources.store
+    if wait:
+        state = await wait_for_end(store, resources.bell, execution_id, wait)
         if state is not None:
             # What `_history` would fold from all of its events, which may be many.
-            record = await call.execution()
-            first = decode_rows(execution_id, await resources.store.read(execution_id, limit=1))
-            source = await read_recorded_source(resources.store, record)
-            return Answer(execution_detail(record, request_event_of(first), state, source, until=0))
-    history = await _history(call)
+            record = await require_execution(store, execution_id)
+            first = decode_rows(execution_id, await store.read(execution_id, limit=1))
+            source = await read_recorded_source(store, record)
+            return execution_detail(record, request_event_of(first), state, source, until=0)
+    history = await _history(resources, execution_id)
     waiting = _waiting_runs(history.state, resources.plane)
     record, request, state, source = history.record, history.request, history.state, history.source
-    until = history.events[-1].ts
-    return Answer(execution_detail(record, request, state, source, until=until, waiting=waiting))
+    return execution_detail(record, request, state, source, until=history.events[-1].ts, waiting=waiting)
 
 
 async def _read_failures(call: ApiCall) -> Answer:
     """How it failed, and the children that failed it."""
-    history, resources = await _history(call), call.resources
+    history, resources = await _history(call.resources, call.part("execution_id")), call.resources
     attempts = FailedAttempts()
     attempts.observe(history.record.execution_id, history.events)
     kinds = resources.playbooks.allow_kinds
@@ -144,9 +148,8 @@ async def _read_failures(call: ApiCall) -> Answer:
     return Answer(FailureChain(failures=chain))
 
 
-async def _history(call: ApiCall) -> History:
-    record = await call.execution()
-    resources = call.resources
+async def _history(resources: ServerResources, execution_id: str) -> History:
+    record = await require_execution(resources.store, execution_id)
     return await read_history(resources.store, record.execution_id, resources.playbooks.allow_kinds)
 
 
@@ -227,7 +230,7 @@ EXECUTION_ENDPOINTS = (
         summary="An execution as it is; with `wait`, at its end.",
         handler=_read_execution,
         answers=(ExecutionDetail,),
-        query=ReadQuery,
+        query=WaitQuery,
         codes=("not_found", "invalid_request"),
     ),
     Endpoint(

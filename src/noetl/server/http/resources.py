@@ -18,7 +18,7 @@ from noetl.graph.net import net_of
 from noetl.ports.catalog import AccessStore, AuditEntry
 from noetl.ports.page_api import NetAnswer
 from noetl.ports.results import ResultStore
-from noetl.ports.store import Store
+from noetl.ports.store import Store, StoreError
 from noetl.server.engine_observer import EngineObserver
 from noetl.server.http.browser_sessions import BrowserSessions
 from noetl.server.http.event_bell import EventBell
@@ -26,6 +26,9 @@ from noetl.server.plane.sessions import Sessions
 from noetl.server.plane.worker_plane import WorkerPlane
 from noetl.stores.credentials.encrypted_credentials import EncryptedCredentials
 from noetl.stores.home_folder import Home
+
+_MOST_WAITING = 10_000
+"""Entries of the audit that are kept for a store that cannot be written."""
 
 
 class AuditLog:
@@ -42,8 +45,13 @@ class AuditLog:
         async with self._turn:
             # Whoever came first has written it already.
             entries, self._waiting = self._waiting, []
-            if entries:
-                await self._store.put_audit(entries)
+            try:
+                if entries:
+                    await self._store.put_audit(entries)
+            except StoreError:
+                # For who waits behind this one, and for when there is room again.
+                self._waiting = [*entries, *self._waiting][-_MOST_WAITING:]
+                raise
 
 
 MOST_STEPS = 20_000

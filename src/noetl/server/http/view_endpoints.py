@@ -11,6 +11,7 @@ from noetl.ports.execution_views import (
     EvaluateRequest,
     EventNumber,
     ExecutionDiff,
+    ExecutionExport,
     HistoryIndex,
     RunDetail,
     RunPage,
@@ -108,6 +109,11 @@ async def _verify(call: ApiCall) -> Answer:
     return Answer(await call.resources.views.verify(await _execution_id(call)))
 
 
+async def _export(call: ApiCall) -> Answer:
+    resources = call.resources
+    return Answer(await resources.views.export(await _execution_id(call), resources.logs))
+
+
 async def _execution_id(call: ApiCall) -> str:
     """That of the path, which is a whole one."""
     return (await call.execution()).execution_id
@@ -192,6 +198,13 @@ VIEW_ENDPOINTS = (
         _diff_executions,
         "Where two executions part, and what came out differently.",
         ExecutionDiff,
+    ),
+    _view(
+        "export_execution",
+        "export",
+        _export,
+        "All that there is to see of an execution, in one document.",
+        ExecutionExport,
     ),
     _view(
         "verify_execution",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import apsw
 import msgspec
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from noetl.ports.store import (
     FACTS,
@@ -18,7 +18,6 @@ from noetl.ports.store import (
     Append,
     Committed,
     Conflict,
-    Effects,
     KeyTaken,
     Row,
     Verdict,
@@ -84,11 +83,12 @@ class _ExecutionChange:
         self.effects = NO_EFFECTS
 
     def advance(self, append: Append) -> None:
-        if self.version == 0:
-            self.effects = Effects(started_at=append.rows[0].ts)
+        effects = append.effects
+        if self.version == 0 and effects.started_at is None:
+            effects = replace(effects, started_at=append.rows[0].ts)
         self.version += len(append.rows)
-        if append.effects is not NO_EFFECTS:  # few appends have any
-            self.effects = merge_effects(self.effects, append.effects)
+        if effects is not NO_EFFECTS:  # few appends have any
+            self.effects = merge_effects(self.effects, effects)
 
     @property
     def changes_facts(self) -> bool:
@@ -116,6 +116,7 @@ class AppendBatch:
         self._events: list[object] = []
         self._answered: list[int] = []
         self._delivered: list[int] = []
+        self._audit: list[tuple[object, ...]] = []
 
     def apply(self, appends: Sequence[Append]) -> list[Verdict]:
         """Writes what is accepted; a verdict for each."""
@@ -133,6 +134,7 @@ class AppendBatch:
             self._connection.execute(WRITE["take"], (json_text(self._answered),))
         if self._delivered:
             self._connection.execute(WRITE["sent"], (json_text(self._delivered),))
+        insert_rows(self._connection, "put_audit", self._audit)
         return verdicts
 
     @property
@@ -183,6 +185,7 @@ class AppendBatch:
         self._add_events(change.x, append.rows)
         self._answered += append.answers
         self._delivered += append.delivered
+        self._audit += [entry[:-1] for entry in append.audit]
         change.advance(append)
         return Committed(change.version)
 
