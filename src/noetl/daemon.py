@@ -16,6 +16,7 @@ from starlette.routing import BaseRoute
 from noetl.embedded_worker import EmbeddedOptions, EmbeddedWorker
 from noetl.engine.catalog.catalog_playbooks import CatalogPlaybooks
 from noetl.engine.history.history_views import HistoryViews
+from noetl.engine.history.wait_reader import WaitReader
 from noetl.engine.remote_control import RemoteControl
 from noetl.engine.task_log import TaskLog
 from noetl.home import key_location, result_store_of
@@ -234,6 +235,7 @@ async def open_resources(
                 plane=engine.plane,
                 audit_log=AuditLog(store),
                 browser_sessions=BrowserSessions(_session_key(home)),
+                wait_reader=WaitReader(store, settings.allow_kinds),
                 home=home,
                 started_at=now_micros(),
             )

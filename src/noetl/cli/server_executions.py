@@ -23,6 +23,7 @@ from noetl.ports.http_api import (
     OperationAnswer,
     StartedExecution,
 )
+from noetl.ports.page_api import WaitItem
 from noetl.ports.store import ENDED_STATUSES
 from noetl.settings import Configuration
 
@@ -60,6 +61,21 @@ def list_remote(configuration: Configuration, **query: Any) -> None:
     console.write_text(console.table_text(head, rows))
     if page.next_cursor:
         console.say(f"there are more: --cursor {page.next_cursor}")
+
+
+def waits_remote(configuration: Configuration, name: str) -> list[WaitItem]:
+    """What waits for a person, of one execution if it is named. Raises CommandFailure."""
+
+    async def read(client: AsyncClient) -> list[WaitItem]:
+        execution_id = await find_remote_execution(client, name) if name else ""
+        page = await client.waits(execution_id=execution_id, limit=1_000)
+        waits = list(page.waits)
+        while page.next_cursor is not None:
+            page = await client.waits(execution_id=execution_id, limit=1_000, cursor=page.next_cursor)
+            waits += page.waits
+        return waits
+
+    return ask_server(configuration, read)
 
 
 def replay_remote(configuration: Configuration, name: str, at: int | None) -> None:

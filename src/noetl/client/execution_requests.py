@@ -207,8 +207,16 @@ class ExecutionRequests(ViewRequests):
     async def resume(self, execution_id: str) -> OperationAnswer:
         return await self._operate(execution_id, "resume", {})
 
-    async def signal(self, execution_id: str, name: str, payload: Any = True) -> OperationAnswer:  # noqa: FBT002 - a value like others
-        return await self._operate(execution_id, "signal", {"name": name, "payload": payload})
+    async def signal(
+        self,
+        execution_id: str,
+        name: str,
+        payload: Any = True,  # noqa: FBT002 - a value like others
+        *,
+        wait: str = "",
+    ) -> OperationAnswer:
+        """Sends a signal; `wait` names the task run that gets it (see `waits`)."""
+        return await self._operate(execution_id, "signal", {"name": name, "payload": payload, "wait": wait})
 
     async def complete(self, execution_id: str, step: str, result: Any = None) -> OperationAnswer:
         """Ends what is stuck at a step, or failed there, as done with this result."""

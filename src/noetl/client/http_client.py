@@ -30,7 +30,16 @@ from noetl.ports.http_api import (
     ValidationAnswer,
     VersionList,
 )
-from noetl.ports.page_api import CallerAnswer, DraftNet, LoginLink, NetAnswer, ToolList
+from noetl.ports.page_api import (
+    CallerAnswer,
+    DraftNet,
+    LoginLink,
+    NetAnswer,
+    Overview,
+    QueueAnswer,
+    ToolList,
+    WaitList,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -70,6 +79,21 @@ class AsyncClient(ExecutionRequests):
 
     async def me(self) -> CallerAnswer:
         return await self._ask("GET", "/api/me", CallerAnswer)
+
+    async def overview(self) -> Overview:
+        """What needs somebody, what runs, and the last 24 hours."""
+        return await self._ask("GET", "/api/overview", Overview)
+
+    async def queue(self) -> QueueAnswer:
+        """The runs that are ready, by pool, and why no worker has them."""
+        return await self._ask("GET", "/api/queue", QueueAnswer)
+
+    async def waits(
+        self, *, execution_id: str = "", mine: bool = False, cursor: str = "", limit: int = 100
+    ) -> WaitList:
+        """What waits for a person, the oldest first; `mine`: only what may be answered with this token."""
+        query = {"execution_id": execution_id, "mine": str(mine).lower(), "cursor": cursor, "limit": limit}
+        return await self._ask("GET", "/api/waits", WaitList, query)
 
     async def create_login_link(self) -> LoginLink:
         """What opens the page once, as who asks: its path at the server."""
@@ -183,6 +207,9 @@ class Client:
     pools = _sync(AsyncClient.pools)
     drain_worker = _sync(AsyncClient.drain_worker)
     me = _sync(AsyncClient.me)
+    overview = _sync(AsyncClient.overview)
+    queue = _sync(AsyncClient.queue)
+    waits = _sync(AsyncClient.waits)
     create_login_link = _sync(AsyncClient.create_login_link)
     register = _sync(AsyncClient.register)
     validate = _sync(AsyncClient.validate)

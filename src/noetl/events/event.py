@@ -13,6 +13,7 @@ from noetl.events.event_kind import EventStatus, kind_named, kind_of_body
 from noetl.events.identifiers import iteration_id, run_id, task_run_id, token_id
 from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo, Outcome
+from noetl.model.wait_question import WaitQuestion
 
 _EPOCH = datetime(1970, 1, 1)
 
@@ -163,6 +164,7 @@ def _envelope_ids(event: Event, execution_id: str) -> _EnvelopeIds:
             | of.WorkflowFinished()
             | of.CtxPatched()
             | of.SignalReceived()
+            | of.SignalDropped()
             | of.CancelRequested()
             | of.ExecutionPaused()
             | of.ExecutionResumed()
@@ -223,4 +225,5 @@ _WRITERS: dict[type, Callable[[Any], Json]] = {
     ErrorInfo: ErrorInfo.as_value,
     of.Patch: _fields,
     of.ParentTask: _fields,
+    WaitQuestion: _fields,
 }

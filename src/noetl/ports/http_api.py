@@ -292,8 +292,11 @@ class EmptyRequest(ApiRequest, frozen=True, kw_only=True):
 
 
 class SignalRequest(ApiRequest, frozen=True, kw_only=True):
+    """To the task run `wait`, if one is named; else to the oldest that waits for it and that it fits."""
+
     name: Name
     payload: Any = True
+    wait: Annotated[str, Meta(max_length=1_000)] = ""
 
 
 class SkipRequest(ApiRequest, frozen=True, kw_only=True):

@@ -1201,9 +1201,11 @@ export interface ShardExplanation {
   worker?: string;
 }
 
+/** To the task run `wait`, if one is named; else to the oldest that waits for it and that it fits. */
 export interface SignalRequest {
   name: string;
   payload?: unknown;
+  wait?: string;
 }
 
 /** The step where something is stuck, or failed. */
@@ -1775,6 +1777,30 @@ export interface Operations {
     query: { topics?: string; after?: string; };
     body: undefined;
     answer: string;
+  };
+  /** What waits for a person: questions, what an answer must fit, who may answer, until when. */
+  list_waits: {
+    method: "GET";
+    path: "/api/waits";
+    query: { execution_id?: string; mine?: boolean; cursor?: string; limit?: number; };
+    body: undefined;
+    answer: WaitList;
+  };
+  /** What needs somebody, what runs, and the last 24 hours. */
+  read_overview: {
+    method: "GET";
+    path: "/api/overview";
+    query: Record<string, never>;
+    body: undefined;
+    answer: Overview;
+  };
+  /** By pool: the oldest runs that are ready, and why no worker has them. */
+  read_queue: {
+    method: "GET";
+    path: "/api/queue";
+    query: Record<string, never>;
+    body: undefined;
+    answer: QueueAnswer;
   };
   /** Open a session of a browser, with a token or the code of a login link: sets a cookie. */
   open_session: {

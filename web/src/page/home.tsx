@@ -14,6 +14,7 @@ import { CommandLine, Empty, LinkButton, Loaded, PageHead, Button } from "../vie
 import { Status, StatusShape } from "../view/status";
 import { Duration, Time } from "../view/time";
 import { executionHref } from "./executions/execution-columns";
+import { moment } from "./executions/filter";
 
 export default function Home() {
   const overview = useResource((signal) => get<Overview>("overview", { signal }), [], ["executions", "waits", "workers"]);
@@ -115,8 +116,8 @@ function LostRow({ worker }: { worker: LostWorker }) {
 
 function FailureRow({ group, reload }: { group: FailureGroup; reload: () => Promise<void> }) {
   const filter = { status: "failed", path: group.path, error_kind: group.kind, since: "24h" };
-  const where = { status: "failed", path: group.path, error_kind: group.kind, since: group.first_at };
-  const retry = () =>
+  const retry = () => {
+    const where = { status: "failed", path: group.path, error_kind: group.kind, since: moment("24h", Date.now()) };
     confirm({
       title: `Retry ${plural(group.count, "execution")}?`,
       text: <>Those of <strong>{group.path}</strong> that failed with <code>{group.kind}</code> go on at what failed.</>,
@@ -129,11 +130,12 @@ function FailureRow({ group, reload }: { group: FailureGroup; reload: () => Prom
         await reload();
       },
     });
-  const note = <><span class="message" title={group.message}>{group.message}</span>{group.step && <>{group.step} · </>}<Time at={group.last_at} only="relative" /></>;
+  };
+  const note = <><span class="message" title={group.message}>{group.message}</span>{group.kind} · {group.step && <>{group.step} · </>}<Time at={group.last_at} only="relative" /></>;
   return (
     <Item
       status="failed"
-      title={`${group.kind}${group.count > 1 ? ` ×${group.count}` : ""} · ${group.path || "inline playbook"}`}
+      title={`${group.path || "inline playbook"}${group.count > 1 ? ` ×${group.count}` : ""}`}
       to={group.count > 1 ? href("/executions", filter) : executionHref(group.newest)}
       note={note}
       action={

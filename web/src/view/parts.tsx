@@ -110,7 +110,7 @@ export async function copyText(text: string): Promise<void> {
 export function CommandLine({ text }: { text: string }) {
   return (
     <div class="command">
-      <code>{text}</code>
+      <code tabIndex={text.length > 300 ? 0 : undefined}>{text}</code>
       <Button small kind="bare" icon="copy" aria-label="Copy the command" title="Copy" onClick={() => void copyText(text)} />
     </div>
   );

@@ -25,7 +25,7 @@ def state_document(history: RecordedHistory, seq: int) -> dict[str, Any]:
         "marking": marking_json(state),
         "tokens": printable_value([_token_json(state, token) for token in state.tokens.values()]),
         "runs": printable_value([_run_json(run) for run in state.runs.values()]),
-        "signals": state.signals,
+        "signals": {name: [queued.payload for queued in queue] for name, queue in state.signals.items()},
     }
 
 

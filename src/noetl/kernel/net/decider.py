@@ -13,7 +13,6 @@ from noetl.events.bodies import (
     EventBody,
     LoopDone,
     LoopIterationCompleted,
-    RunResumed,
     StepDone,
     StepFailed,
     StepScheduled,
@@ -50,6 +49,7 @@ from noetl.kernel.net.execution_request import decide_request
 from noetl.kernel.net.operations import REPORTABLE, RUN_ENDS, decide_report
 from noetl.kernel.net.quiescence import decide_join, decide_quiescence
 from noetl.kernel.net.routing import decide_routing, seal_run_end
+from noetl.kernel.net.signal_delivery import decide_delivery, decide_signal
 from noetl.kernel.pipeline.interpreter import cancel_run
 from noetl.kernel.pipeline.loops import end_loop
 from noetl.kernel.pipeline.waits import detached_child
@@ -95,7 +95,7 @@ def decide(state: ExecutionState, command: Command, now: int) -> list[EventBody]
         case Resume():
             return operations.decide_resume(state, command)
         case Signal():
-            return operations.decide_signal(state, command)
+            return decide_signal(state, command)
         case Retry():
             return operations.decide_retry(state, command, now)
         case Redrive():
@@ -134,9 +134,7 @@ def decide_next(state: ExecutionState, now: int) -> list[EventBody]:
         case FireJoin():
             return decide_join(state, item.step, now)
         case DeliverSignal():
-            run_id, _, iteration = state.listeners[item.signal][0].partition("/")
-            payload = state.signals[item.signal][0]
-            return [RunResumed(run=run_id, reason="signal", iteration=int(iteration), payload=payload)]
+            return [decide_delivery(state, item.signal)]
         case _:
             assert_never(item)
 

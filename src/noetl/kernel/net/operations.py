@@ -18,7 +18,6 @@ from noetl.events.bodies import (
     Patch,
     RunResumed,
     RunSuspended,
-    SignalReceived,
     StepFailed,
     TokenClaimed,
     TokenDiscarded,
@@ -38,7 +37,6 @@ from noetl.kernel.net.commands import (
     Report,
     Resume,
     Retry,
-    Signal,
     TimerFired,
 )
 from noetl.kernel.net.execution_request import deadline_after, merge_mappings
@@ -128,13 +126,6 @@ def decide_resume(state: ExecutionState, command: Resume) -> list[EventBody]:
         return []
     paused = [run for run in state.runs.values() if run.paused]
     return [ExecutionResumed(by=command.by), *(RunResumed(run=run.id, reason="resume") for run in paused)]
-
-
-def decide_signal(state: ExecutionState, command: Signal) -> list[EventBody]:
-    require_active(state)
-    payload = escape(command.payload)
-    _must_fit(state, Patch(scope="ctx", path=("signals", command.signal), value=payload))
-    return [SignalReceived(signal=command.signal, payload=payload, by=command.by)]
 
 
 def decide_retry(state: ExecutionState, command: Retry, now: int) -> list[EventBody]:
@@ -277,7 +268,7 @@ def require_step(state: ExecutionState, name: str) -> StepPlan:
 def decide_patch_ctx(state: ExecutionState, command: PatchCtx) -> list[EventBody]:
     require_active(state)
     patches = _escape_patches(command.patches)
-    _must_fit(state, *patches)
+    require_room_in_ctx(state, *patches)
     return [CtxPatched(patches=patches, by=command.by)]
 
 
@@ -285,7 +276,7 @@ def _escape_patches(patches: tuple[Patch, ...]) -> tuple[Patch, ...]:
     return tuple(structs.replace(patch, value=escape(patch.value)) for patch in patches)
 
 
-def _must_fit(state: ExecutionState, *patches: Patch) -> None:
+def require_room_in_ctx(state: ExecutionState, *patches: Patch) -> None:
     size = state.ctx.size
     for patch in patches:
         size += size_growth(state.ctx.values, patch.path, inline_stand_in(patch.value))

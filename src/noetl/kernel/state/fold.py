@@ -9,7 +9,7 @@ from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.state import marking, reopen_fold, run_fold, shards
 from noetl.kernel.state.agenda import AdmitToken, DeliverSignal, RouteRun
-from noetl.kernel.state.execution_state import ExecutionState, UnhandledFailure
+from noetl.kernel.state.execution_state import ExecutionState, QueuedSignal, UnhandledFailure
 from noetl.kernel.state.run_fold import RUN_FOLDS, evolve_run
 from noetl.kernel.state.run_state import RunState, Shard, reducer_of
 from noetl.kernel.state.variables import Variables, watching_tokens
@@ -153,6 +153,13 @@ def _match_signal(state: ExecutionState, signal: str) -> None:
         state.agenda.discard(DeliverSignal(signal))
 
 
+def _take_signal(state: ExecutionState, signal: str) -> None:
+    queue = state.signals[signal]
+    queue.pop(0)
+    if not queue:
+        del state.signals[signal]
+
+
 def _fold_run_resumed(state: ExecutionState, body: of.RunResumed, _: Event) -> None:
     run = require_run(state, body.run)
     frame = run.frames.get(body.iteration)
@@ -164,10 +171,7 @@ def _fold_run_resumed(state: ExecutionState, body: of.RunResumed, _: Event) -> N
         if not listeners:
             del state.listeners[signal]
         if body.reason == "signal":
-            queue = state.signals[signal]
-            queue.pop(0)
-            if not queue:
-                del state.signals[signal]
+            _take_signal(state, signal)
         _match_signal(state, signal)
     if run.claimable:
         state.summaries[run.step.name].status = "running"
@@ -336,7 +340,13 @@ def _fold_ctx_patched(state: ExecutionState, body: of.CtxPatched, event: Event) 
 
 def _fold_signal_received(state: ExecutionState, body: of.SignalReceived, _: Event) -> None:
     write_ctx(state, (Patch(scope="ctx", path=("signals", body.signal), value=body.payload),))
-    state.signals.setdefault(body.signal, []).append(body.payload)
+    queued = QueuedSignal(body.payload, body.by, body.wait, body.by_admin)
+    state.signals.setdefault(body.signal, []).append(queued)
+    _match_signal(state, body.signal)
+
+
+def _fold_signal_dropped(state: ExecutionState, body: of.SignalDropped, _: Event) -> None:
+    _take_signal(state, body.signal)
     _match_signal(state, body.signal)
 
 
@@ -387,6 +397,7 @@ FOLDS: dict[type[EventBody], Callable[[ExecutionState, Any, Event], None]] = {
     of.NextEvaluated: _fold_next_evaluated,
     of.CtxPatched: _fold_ctx_patched,
     of.SignalReceived: _fold_signal_received,
+    of.SignalDropped: _fold_signal_dropped,
     of.CancelRequested: _fold_cancel_requested,
     of.ExecutionPaused: _fold_execution_paused,
     of.ExecutionResumed: _fold_execution_resumed,

@@ -316,7 +316,7 @@ def fold_run_suspended(run: RunState, body: of.RunSuspended) -> None:
         frame = require_frame(run, body.iteration)
         if frame.suspension is not None:
             raise WrongSequence(f"{run.id}/{body.iteration} is suspended already")
-        frame.suspension = Suspension(body.reason, body.until, body.signal, body.child)
+        frame.suspension = Suspension(body.reason, body.until, body.signal, body.child, body.question)
         frame.child = body.child
         run.suspended += 1
         run.busy.discard(str(body.iteration))

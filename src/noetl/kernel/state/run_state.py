@@ -10,6 +10,7 @@ from noetl.kernel.plan import StepPlan
 from noetl.kernel.state.agenda import OrderedSet
 from noetl.kernel.state.variables import Variables
 from noetl.model.outcome import ErrorInfo
+from noetl.model.wait_question import WaitQuestion
 
 Phase: TypeAlias = Literal["ready", "claimed", "suspended", "ended"]
 """`ready`: a worker may claim it. `suspended`: it waits and nobody owns it."""
@@ -67,6 +68,7 @@ class Suspension(Struct, frozen=True):
     until: int | None = None
     signal: str = ""
     child: str = ""
+    question: WaitQuestion | None = None
 
 
 class Resumption(Struct, frozen=True):

@@ -19,9 +19,11 @@ from noetl.server.http.endpoint import JSON, Endpoint
 from noetl.server.http.execution_endpoints import EXECUTION_ENDPOINTS
 from noetl.server.http.execution_start import START_ENDPOINT
 from noetl.server.http.history_endpoints import HISTORY_ENDPOINTS
+from noetl.server.http.inbox_endpoints import INBOX_ENDPOINTS
 from noetl.server.http.monitoring_endpoints import MONITORING_ENDPOINTS
 from noetl.server.http.openapi import openapi_document
 from noetl.server.http.operation_endpoints import OPERATION_ENDPOINTS
+from noetl.server.http.overview_endpoints import OVERVIEW_ENDPOINTS
 from noetl.server.http.problems import ApiProblem, problem_of, problem_response
 from noetl.server.http.resources import ServerResources
 from noetl.server.http.session_endpoints import session_endpoints
@@ -40,6 +42,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *OPERATION_ENDPOINTS,
     *HISTORY_ENDPOINTS,
     STREAM_ENDPOINT,
+    *INBOX_ENDPOINTS,
+    *OVERVIEW_ENDPOINTS,
     *session_endpoints(lambda: ENDPOINTS),
     *ADMIN_ENDPOINTS,
     *WORKER_ENDPOINTS,

@@ -32,6 +32,7 @@ from noetl.ports.http_api import (
     StartedExecution,
 )
 from noetl.ports.store import ExecutionRecord
+from noetl.server.http.access import may_act_as
 from noetl.server.http.catalog_endpoints import find_entry
 from noetl.server.http.endpoint import LARGE_BODY, Answer, ApiCall, Endpoint
 from noetl.server.http.execution_endpoints import EXECUTION_PATH, filtered_query
@@ -62,7 +63,9 @@ async def _resume_execution(call: ApiCall) -> Answer:
 
 
 async def _signal_execution(call: ApiCall) -> Answer:
-    return await _send(call, Signal(call.body.name, normalise(call.body.payload), call.caller.name))
+    body, caller = call.body, call.caller
+    payload, is_admin = normalise(body.payload), may_act_as(caller.role, "admin")
+    return await _send(call, Signal(body.name, payload, caller.name, body.wait, is_admin))
 
 
 async def _complete_execution(call: ApiCall) -> Answer:

@@ -11,6 +11,7 @@ from noetl.dsl.document.playbook import Playbook, Step
 from noetl.engine.catalog.catalog_playbooks import CatalogPlaybooks
 from noetl.engine.engine import Engine
 from noetl.engine.history.history_views import HistoryViews
+from noetl.engine.history.wait_reader import WaitReader
 from noetl.engine.remote_control import RemoteControl
 from noetl.engine.task_log import TaskLog
 from noetl.graph.net import net_of
@@ -124,6 +125,7 @@ class ServerResources(Struct, frozen=True, kw_only=True):
     plane: WorkerPlane
     audit_log: AuditLog
     browser_sessions: BrowserSessions
+    wait_reader: WaitReader
     home: Home
     started_at: int
     """In microseconds since 1970."""

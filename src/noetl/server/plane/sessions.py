@@ -1,7 +1,9 @@
 """The worker processes that a server knows: how long their leases live, and what waits to be sent to them."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from noetl.engine.execution import LiveExecution
 from noetl.events.bodies import EventBody, RunResumed
@@ -192,6 +194,14 @@ class Outgoing:
         return messages
 
 
+class LostSession(NamedTuple):
+    """A worker that went silent; `at` is in microseconds since 1970."""
+
+    worker: str
+    at: int
+    runs: int
+
+
 class WorkerSession:
     """One worker process. Its id is random and made at its start, never a name that another could have.
 
@@ -269,6 +279,8 @@ class Sessions:
         self._clock = system.monotonic
         self._by_id: dict[str, WorkerSession] = {}
         self._check: asyncio.TimerHandle | None = None
+        self.lost_workers: deque[LostSession] = deque(maxlen=100)
+        """Those that stopped beating while they had runs, the last ones."""
 
     def get(self, session_id: str) -> WorkerSession | None:
         return self._by_id.get(session_id)
@@ -323,5 +335,7 @@ class Sessions:
             for session in self:
                 self.beat(session)
         for session in [session for session in self if session.expires <= now]:
+            if session.leases and not session.internal:
+                self.lost_workers.append(LostSession(session.worker, self._system.now(), len(session.leases)))
             self.end(session)
         self._watch()

@@ -88,17 +88,17 @@ function Filters({ filter }: { filter: ListFilter }) {
     </div>
   );
   return (
-    <form class="filters" role="search" aria-label="Filter executions" onSubmit={(event) => { event.preventDefault(); (document.activeElement as HTMLElement | null)?.blur(); }}>
+    <form class={`filters ${open ? "open" : ""}`} role="search" aria-label="Filter executions" onSubmit={(event) => { event.preventDefault(); (document.activeElement as HTMLElement | null)?.blur(); }}>
       {text("q", "Search", "broad", "id, path, label or error")}
-      <div class="field">
+      <div class="field seldom">
         <label for="filter-status">Status</label>
         <select id="filter-status" class="input" value={filter.status} onChange={(event) => setQuery({ status: event.currentTarget.value })}>
           <option value="">any</option>
           {STATUSES.map((status) => <option key={status} value={status}>{status}</option>)}
         </select>
       </div>
-      {text("path", "Path", "", "begins with")}
-      <div class="field">
+      {text("path", "Path", "seldom", "begins with")}
+      <div class="field seldom">
         <label for="filter-since">Started</label>
         <select id="filter-since" class="input" value={filter.since} onChange={(event) => setQuery({ since: event.currentTarget.value, until: "" })}>
           {PERIODS.map(([value, name]) => <option key={value} value={value}>{name}</option>)}

@@ -11,6 +11,7 @@ VERBS = {
         "events": "Print the events of an execution.",
         "logs": "Print what the tasks of an execution wrote.",
         "watch": "Follow an execution to its end.",
+        "waits": "List what waits for a person.",
         "result": "Print the result of an execution or a step, whole.",
         "timeline": "Show the runs of an execution in time.",
         "explain": "Say why a step ran, or did not.",
