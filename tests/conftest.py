@@ -70,6 +70,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             f"NOT RUN: {tests} tests of the quantum tool, which need Qiskit (scripts/test --quantum)",
             yellow=True,
         )
+    if os.environ.get("NOETL_TEST_BROWSER") == "no":
+        terminalreporter.write_line("NOT RUN: tests/web, which needs a browser (--no-browser)", yellow=True)
 
 
 @pytest.fixture

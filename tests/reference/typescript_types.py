@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from noetl.ports import page_api
+from noetl.ports import execution_views, page_api
 from noetl.server.http.application import ENDPOINTS
 from noetl.server.http.openapi import openapi_document
 
@@ -31,10 +31,11 @@ def _stream_schemas() -> dict[str, Any]:
     """What goes over the stream stands in no endpoint's answer."""
     kinds = [
         kind
-        for kind in vars(page_api).values()
+        for module in (page_api, execution_views)
+        for kind in vars(module).values()
         if isinstance(kind, type) and issubclass(kind, Struct) and not kind.__name__.startswith("_")
+        if kind.__module__ == module.__name__
     ]
-    kinds = [kind for kind in kinds if kind.__module__ == page_api.__name__]
     _, components = msgspec.json.schema_components(kinds, ref_template=REFERENCE + "{name}")
     return components
 

@@ -90,6 +90,7 @@ CALLED = {
     "read_logs": "logs",
     "read_result": "result",
     "read_state": "state",
+    "read_execution_net": "execution_net",
     "read_index": "index",
     "read_runs": "runs",
     "read_run": "run",

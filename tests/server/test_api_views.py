@@ -95,7 +95,11 @@ def test_the_index_names_step_and_run_of_each_event(client: Client, shop: str) -
     index = client.index(shop)
     events = client.events(shop).events
     runs = [index.runs[position] if position >= 0 else None for position in index.run]
-    assert runs == [event.get("step_run_id") for event in events]
+    for event, run, arc in zip(events, runs, index.arc, strict=True):
+        if event["name"] == "TokenEnqueued":
+            assert (run or "", arc) == (event["data"].get("run", ""), event["data"].get("arc", -1))
+        else:
+            assert (run, arc) == (event.get("step_run_id"), -1)
     scheduled = [event for event in events if event["name"] == "StepScheduled"]
     assert index.runs == [event["entity_id"] for event in scheduled]
     for event in scheduled:
@@ -108,11 +112,19 @@ def _micros(event: dict[str, Any]) -> int:
     return parse_iso(event["timestamp"])
 
 
+def test_the_picture_of_an_execution_is_that_of_what_it_runs(client: Client, shop: str) -> None:
+    net = client.execution_net(shop)
+    assert net.hash == client.show(shop).hash
+    assert [box.step for box in net.boxes] == client.index(shop).steps
+    with pytest.raises(ServerError, match="no execution"):
+        client.execution_net("01a1ed36-0000-7000-8000-000000000000")
+
+
 def test_an_index_in_parts_is_the_same_as_a_whole_one(client: Client, looping: str) -> None:
     complete = client.index(looping)
     parts = [client.index(looping, after=after) for after in (0, 5, complete.last - 1, complete.last, 7)]
     for part in parts:
-        for column in ("time", "name", "step", "run", "marking"):
+        for column in ("time", "name", "step", "run", "arc", "marking"):
             if part.after or column != "time":
                 assert getattr(part, column) == getattr(complete, column)[part.after :]
         assert part.errors == [seq for seq in complete.errors if seq > part.after]

@@ -233,6 +233,7 @@ class Client:
     failures = _sync(AsyncClient.failures)
     step_explanation = _sync(AsyncClient.step_explanation)
     index = _sync(AsyncClient.index)
+    execution_net = _sync(AsyncClient.execution_net)
     runs = _sync(AsyncClient.runs)
     run_detail = _sync(AsyncClient.run_detail)
     evaluate = _sync(AsyncClient.evaluate)

@@ -15,6 +15,7 @@ from noetl.ports.execution_views import (
     RunPage,
     VerificationAnswer,
 )
+from noetl.ports.page_api import NetAnswer
 
 
 class ViewRequests(ServerRequests):
@@ -37,6 +38,10 @@ class ViewRequests(ServerRequests):
         """The events above `after` as columns. To follow an execution, ask with `last`."""
         path = f"{execution_path(execution_id)}/index"
         return await self._ask("GET", path, HistoryIndex, {"after": after})
+
+    async def execution_net(self, execution_id: str) -> NetAnswer:
+        """The picture of the document that it runs, or went on with."""
+        return await self._ask("GET", f"{execution_path(execution_id)}/net", NetAnswer)
 
     async def runs(self, execution_id: str, *, at: int = 0, cursor: str = "", limit: int = 1_000) -> RunPage:
         """The runs in time, in the order in which they began."""

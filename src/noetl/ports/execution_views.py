@@ -48,7 +48,9 @@ class HistoryIndex(ApiAnswer, frozen=True, kw_only=True):
     step: list[int]
     """Positions in `steps`; -1 for none."""
     run: list[int]
-    """Positions among all runs, those of earlier answers included; -1 for none."""
+    """Positions among all runs, those of earlier answers included; -1 for none. Of a token who brought it."""
+    arc: list[int]
+    """Of a new token, the number of the arc of that run; else -1."""
     marking: list[list[int]]
     """For each event, triples in one list: positions in `steps` and `places`, how many more or fewer."""
     errors: list[int]

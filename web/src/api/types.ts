@@ -591,6 +591,7 @@ export interface HistoryIndex {
   name: number[];
   step: number[];
   run: number[];
+  arc: number[];
   marking: number[][];
   errors: number[];
   cuts: number[];
@@ -1616,6 +1617,14 @@ export interface Operations {
     query: { at?: number; cursor?: string; limit?: number; };
     body: undefined;
     answer: RunDetail;
+  };
+  /** The picture of the document that an execution runs, or went on with, as numbers. */
+  read_execution_net: {
+    method: "GET";
+    path: "/api/executions/{execution_id}/net";
+    query: Record<string, never>;
+    body: undefined;
+    answer: NetAnswer;
   };
   /** The value of an expression after an event, as the last run of a step sees it if one is named. */
   evaluate_expression: {

@@ -72,17 +72,21 @@ class EventIndexer:
             name=[_NAME_NUMBERS[type(event.body)] for event in events],
             step=[step for step, _ in locations],
             run=[run for _, run in locations],
+            arc=[event.body.arc if isinstance(event.body, TokenEnqueued) else -1 for event in events],
             marking=marking,
             errors=[event.seq for event in events if _tells_error(event.body)],
             cuts=[seq - before for before, seq in pairwise([after, *cuts])],
         )
 
     def _step_and_run(self, event: Event) -> tuple[int, int]:
-        """The numbers of the step and the run that an event is about; -1 for none."""
+        """The numbers of the step and the run that an event is about; -1 for none.
+
+        Of a token the run is the one that brought it.
+        """
         body = event.body
         if isinstance(body, TokenEnqueued):
             step = self._tokens[token_id(event.seq)] = self._tracker.state.plan.by_name[body.step].number
-            return step, -1
+            return step, self._runs[body.run][0] if body.run else -1
         if isinstance(body, StepScheduled):
             position, step = len(self._runs), self._tracker.state.plan.by_name[body.step].number
             self._runs[run_id(event.seq)] = position, step

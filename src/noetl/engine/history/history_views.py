@@ -7,6 +7,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
+from noetl.dsl.document.playbook import Playbook
 from noetl.engine.catalog.playbooks import PlaybookDocument
 from noetl.engine.history.event_index import EventIndexer
 from noetl.engine.history.execution_detail import execution_detail
@@ -127,6 +128,10 @@ class HistoryViews:
         """Status, ctx, tokens and runs."""
         history, seq = await self._read(execution_id, at)
         return await _beside_loop(state_document, history, seq)
+
+    async def playbook(self, execution_id: str) -> Playbook:
+        """The document that it runs, or went on with."""
+        return (await self._histories.read(execution_id)).plan.playbook
 
     async def explanation(self, execution_id: str, *, at: int = 0) -> Explanation:
         """Why it stands where it does."""

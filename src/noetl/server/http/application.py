@@ -30,6 +30,7 @@ from noetl.server.http.session_endpoints import session_endpoints
 from noetl.server.http.stream_endpoint import STREAM_ENDPOINT
 from noetl.server.http.view_endpoints import VIEW_ENDPOINTS
 from noetl.server.http.worker_endpoints import WORKER_ENDPOINTS
+from noetl.web.assets import PageRoute
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     NET_ENDPOINT,
@@ -49,6 +50,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *MONITORING_ENDPOINTS,
 )
 """In the order of the documentation; of two that match a path, the first is taken."""
+RESERVED_PATHS = ("/api", "/healthz", "/readyz", "/metrics")
+"""What is not the page's, whether there is something or not."""
 
 
 def create_application(
@@ -70,6 +73,7 @@ def create_application(
             *routes,
             Route("/api/openapi.json", read_openapi),
             *_routes(resources),
+            PageRoute(RESERVED_PATHS),
         ],
         middleware=[*checks, access],
         exception_handlers={HTTPException: _on_http_exception, Exception: _on_error},

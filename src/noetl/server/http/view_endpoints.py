@@ -18,6 +18,7 @@ from noetl.ports.execution_views import (
     VerificationAnswer,
 )
 from noetl.ports.http_api import MOST_AT_ONCE, Sequence
+from noetl.ports.page_api import NetAnswer
 from noetl.server.http.endpoint import Answer, ApiCall, Endpoint
 from noetl.server.http.execution_endpoints import EXECUTION_PATH
 
@@ -82,6 +83,11 @@ async def _read_run(call: ApiCall) -> Answer:
         execution_id, run, at=query.at, cursor=query.cursor, limit=query.limit
     )
     return Answer(detail)
+
+
+async def _read_net(call: ApiCall) -> Answer:
+    playbook = await call.resources.views.playbook(await _execution_id(call))
+    return Answer(await call.resources.nets.net(playbook))
 
 
 async def _evaluate(call: ApiCall) -> Answer:
@@ -168,6 +174,13 @@ VIEW_ENDPOINTS = (
         "A run with a page of its iterations, and their attempts.",
         RunDetail,
         query=RunQuery,
+    ),
+    _view(
+        "read_execution_net",
+        "net",
+        _read_net,
+        "The picture of the document that an execution runs, or went on with, as numbers.",
+        NetAnswer,
     ),
     _view(
         "evaluate_expression",

@@ -1,0 +1,1 @@
+"""The page of the server: `scripts/web` builds it into `page`."""

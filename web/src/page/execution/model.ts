@@ -1,0 +1,211 @@
+import { batch, computed, signal, type ReadonlySignal } from "@preact/signals";
+import { asProblem, get, segments } from "../../api/client";
+import type { ExecutionDetail, HistoryIndex, NetAnswer, ProblemDocument, RunBar, RunPage, VersionList } from "../../api/types";
+import type { NetState } from "../../net/step-state";
+import { place, setQuery } from "../../router";
+import { subscribe } from "../../stream";
+import { History } from "./history";
+
+const MOST_PAGES = 10;
+const LEAST_PAUSE = 300;
+
+export interface Timeline {
+  readonly bars: readonly RunBar[];
+  readonly idle: readonly (readonly [number, number])[];
+  readonly begin: number;
+  readonly end: number | null;
+  readonly now: number;
+  /** There are more runs than are drawn. */
+  readonly more: boolean;
+}
+
+/** One execution as the page shows it: what the server knows, followed live, and which event is looked at. */
+export class ExecutionModel {
+  readonly detail = signal<ExecutionDetail | null>(null);
+  readonly net = signal<NetAnswer | null>(null);
+  readonly timeline = signal<Timeline | null>(null);
+  /** `PATH@N` of the catalog, if it runs a registered document. */
+  readonly registered = signal<string | null>(null);
+  readonly problem = signal<ProblemDocument | undefined>(undefined);
+  /** Of the picture alone: everything else works without it. */
+  readonly netProblem = signal<ProblemDocument | undefined>(undefined);
+  /** Counts what was added to the history: who reads it follows. */
+  readonly version = signal(0);
+  history = new History();
+  /** Whether it is shown from a file, without a server. */
+  isExported = false;
+  private reading = false;
+  private due = false;
+  private pictured = "";
+  private stop = new AbortController();
+  private pauseTimer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(readonly id: string) {}
+
+  /** The event of the URL; null while the last one is followed. */
+  readonly chosen: ReadonlySignal<number | null> = computed(() => {
+    const text = place.value.query.get("at");
+    const seq = text === null ? NaN : Number(text);
+    return Number.isInteger(seq) && seq > 0 ? seq : null;
+  });
+  readonly last = computed(() => (this.version.value, this.history.last));
+  /** The event that every panel shows. */
+  readonly at = computed(() => Math.min(this.chosen.value ?? this.last.value, this.last.value));
+  readonly isLive = computed(() => this.chosen.value === null);
+  readonly step = computed(() => place.value.query.get("step"));
+  readonly state: ReadonlySignal<NetState | null> = computed(() => {
+    this.version.value;
+    return this.history.last ? this.history.stateAt(this.at.value) : null;
+  });
+  readonly isOver = computed(() => ["completed", "failed", "cancelled"].includes(this.detail.value?.status ?? ""));
+
+  route(...parts: string[]): string {
+    return segments("executions", this.id, ...parts);
+  }
+
+  /** Reads it once, from an exported file: there is nothing to follow. */
+  async load(): Promise<void> {
+    this.isExported = true;
+    await this.refresh();
+  }
+
+  start(): () => void {
+    void this.refresh();
+    const end = subscribe([`execution:${this.id}`], () => void this.refresh());
+    return () => {
+      end();
+      this.stop.abort();
+      clearTimeout(this.pauseTimer);
+    };
+  }
+
+  select(step: string | null): void {
+    setQuery({ step, run: null, iteration: null }, step === this.step.peek() ? "replace" : "push");
+  }
+
+  /** Moves to an event; the last one, or null, follows again. Back leads to the page before, not to each event. */
+  moveTo(seq: number | null): void {
+    const last = this.history.last;
+    setQuery({ at: seq === null || seq >= last ? null : Math.max(1, seq) });
+  }
+
+  /** Stays at the last event, whatever comes. */
+  hold(): void {
+    setQuery({ at: this.history.last });
+  }
+
+  /** The event that is looked at; of one that has ended the last from which something can still go on. */
+  forkableAt(): number {
+    const at = this.at.peek();
+    if (!this.isOver.peek() || at < this.history.last) return at;
+    return this.history.cuts.findLast((cut) => cut < this.history.last) ?? at;
+  }
+
+  moveBy(distance: number): void {
+    this.moveTo(this.at.peek() + distance);
+  }
+
+  /** Reads what is new. Called while it reads, it reads once more afterwards. */
+  async refresh(): Promise<void> {
+    if (this.reading) {
+      this.due = true;
+      return;
+    }
+    this.reading = true;
+    try {
+      await this.readNews();
+      this.problem.value = undefined;
+    } catch (error) {
+      if (!this.stop.signal.aborted) this.problem.value = asProblem(error);
+    }
+    this.reading = false;
+    if (this.due && !this.stop.signal.aborted) {
+      this.due = false;
+      void this.refresh();
+    }
+  }
+
+  private async readNews(): Promise<void> {
+    const first = this.history.last === 0;
+    const options = { query: { after: this.history.last }, signal: this.stop.signal };
+    // At first all is asked at once: the server reads the history once for all of it.
+    const rest = first ? this.readRest() : null;
+    const [index] = await Promise.all([get<HistoryIndex>(this.route("index"), options), rest]);
+    if (this.history.hash && this.history.hash !== index.hash) {
+      // It goes on with another document: numbers of steps mean others from the beginning.
+      this.history = new History();
+      return this.readNews();
+    }
+    if (!this.history.append(index) && !first) return;
+    this.version.value++;
+    if (this.pictured !== index.hash) {
+      this.pictured = index.hash;
+      void this.readNet();
+    }
+    if (!first) this.scheduleRest();
+    else if (this.detail.peek()?.events !== this.history.last) this.scheduleRest();
+  }
+
+  /** Bars and values are larger than the index: while much happens, they are read a few times a second. */
+  private scheduleRest(): void {
+    this.pauseTimer ??= setTimeout(async () => {
+      try {
+        await this.readRest();
+      } catch (error) {
+        if (!this.stop.signal.aborted) this.problem.value = asProblem(error);
+      }
+      this.pauseTimer = undefined;
+      if (this.timelineVersion !== this.version.peek()) this.scheduleRest();
+    }, LEAST_PAUSE);
+  }
+
+  private timelineVersion = 0;
+
+  private async readRest(): Promise<void> {
+    const version = this.version.peek();
+    const signal = this.stop.signal;
+    const [detail, timeline] = await Promise.all([
+      get<ExecutionDetail>(this.route(), { signal }),
+      readTimeline(this.route("runs"), signal),
+    ]);
+    if (this.detail.peek()?.hash !== detail.hash) void this.readVersion(detail);
+    batch(() => {
+      this.detail.value = detail;
+      this.timeline.value = timeline;
+      this.timelineVersion = version;
+    });
+  }
+
+  private async readVersion(detail: ExecutionDetail): Promise<void> {
+    try {
+      const { versions } = await get<VersionList>(`${segments("catalog", detail.playbook)}/versions`, { signal: this.stop.signal });
+      const found = versions.find((version) => version.hash === detail.hash);
+      this.registered.value = found ? `${found.path}@${found.version}` : null;
+    } catch {
+      // It runs a document that is in no catalog, or not any more: there is no page of it.
+      this.registered.value = null;
+    }
+  }
+
+  private async readNet(): Promise<void> {
+    try {
+      this.net.value = await get<NetAnswer>(this.route("net"), { signal: this.stop.signal });
+      this.netProblem.value = undefined;
+    } catch (error) {
+      if (!this.stop.signal.aborted) this.netProblem.value = asProblem(error);
+    }
+  }
+}
+
+export async function readTimeline(route: string, signal: AbortSignal): Promise<Timeline> {
+  const bars: RunBar[] = [];
+  let cursor: string | null = null;
+  let page: RunPage;
+  let pages = 0;
+  do {
+    page = await get<RunPage>(route, { query: { cursor }, signal });
+    bars.push(...page.runs);
+    cursor = page.next_cursor;
+  } while (cursor && ++pages < MOST_PAGES);
+  return { bars, idle: page.idle, begin: page.begin, end: page.end, now: page.now, more: cursor !== null };
+}

@@ -1,0 +1,110 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { asProblem, get, post } from "../api/client";
+import { useResource } from "../api/resource";
+import type { OperationAnswer, ProblemDocument, WaitItem, WaitList } from "../api/types";
+import { command } from "../format/command";
+import { isMapping, type Mapping } from "../format/json";
+import { plural } from "../format/number";
+import { fieldKind, initial, misfits, type Schema } from "../format/schema";
+import { instant } from "../format/time";
+import { href, place } from "../router";
+import { toast } from "../shell/toasts";
+import { Field, SchemaFields } from "../view/form";
+import { Icon } from "../view/icon";
+import { Button, CommandLine, Empty, Labels, Loaded, PageHead, Problem } from "../view/parts";
+import { Time, useClock } from "../view/time";
+import { executionHref } from "./executions/execution-columns";
+
+export default function Inbox() {
+  const waits = useResource((signal) => get<WaitList>("waits", { query: { limit: 100 }, signal }), [], ["waits"]);
+  return (
+    <main id="main" class="inbox">
+      <PageHead title="Inbox" />
+      <Loaded from={waits}>
+        {(data) =>
+          data.waits.length ? (
+            <>
+              <p class="muted" role="status">{plural(data.waits.length, "wait")}{data.next_cursor ? " or more" : ""}, the oldest first</p>
+              {data.waits.map((wait) => <WaitCard key={wait.wait} wait={wait} reload={waits.reload} />)}
+            </>
+          ) : (
+            <Empty title="Nothing waits for a person">
+              A task of the kind <code>wait</code> asks here: with a title, a description, and a form from its schema.
+            </Empty>
+          )
+        }
+      </Loaded>
+    </main>
+  );
+}
+
+/** An answer that is no object is the field `answer` of a form. */
+function formOf(schema: Schema | null): { schema: Schema; bare: boolean } {
+  if (schema && fieldKind(schema) === "object") return { schema, bare: false };
+  return { schema: { type: "object", properties: { answer: schema ?? { title: "Answer", default: true } }, required: ["answer"] }, bare: true };
+}
+
+function WaitCard({ wait, reload }: { wait: WaitItem; reload: () => Promise<void> }) {
+  const { schema, bare } = formOf(wait.schema as Schema | null);
+  const [value, setValue] = useState<Mapping>(() => initial(schema) as Mapping);
+  const [checked, setChecked] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<ProblemDocument>();
+  const card = useRef<HTMLElement>(null);
+  const chosen = place.value.query.get("wait") === wait.wait;
+  useEffect(() => {
+    if (chosen) card.current?.scrollIntoView({ block: "start" });
+  }, [chosen]);
+  const wrong = misfits(schema, value);
+  const answer = bare ? value.answer : value;
+  const submit = async () => {
+    setChecked(true);
+    if (Object.keys(wrong).length) return;
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      await post<OperationAnswer>(`executions/${wait.execution_id}/signal`, { body: { name: wait.signal, payload: answer, wait: wait.wait } });
+      toast(<>Answered: {wait.title || wait.signal}</>);
+      await reload();
+    } catch (error) {
+      setProblem(asProblem(error));
+      setBusy(false);
+    }
+  };
+  const title = wait.title || `${wait.step} waits for ${wait.signal}`;
+  return (
+    <article class={`panel wait ${chosen ? "chosen" : ""}`} ref={card} aria-label={title}>
+      <header>
+        <h2>{title}</h2>
+        <Deadline wait={wait} />
+      </header>
+      <div class="panel-body form">
+        {wait.description && <p class="description">{wait.description}</p>}
+        <p class="small muted row wrap">
+          <a href={executionHref(wait.execution_id)}>{wait.path || "inline playbook"}</a>
+          <span>{wait.step}{wait.iteration !== null && `, item ${wait.iteration + 1}`}</span>
+          <span class="row"><Icon name="clock" size={14} /><Time at={wait.since} /></span>
+          {wait.assignee.length > 0 && <span class="row"><Icon name="person" size={14} />{wait.assignee.join(", ")}</span>}
+          <Labels labels={wait.labels} />
+        </p>
+        {wait.answerable ? (
+          <form class="form" noValidate onSubmit={(event) => { event.preventDefault(); void submit(); }}>
+            {bare ? <Field name="Answer" path="answer" schema={schema.properties!.answer!} value={value.answer} change={(next) => setValue({ answer: next })} wrong={checked ? wrong : {}} required /> : <SchemaFields schema={schema} value={value} change={setValue} wrong={checked ? wrong : {}} />}
+            {problem && <Problem problem={problem} />}
+            <div class="form-actions"><Button kind="primary" type="submit" disabled={busy}>Send the answer</Button><a class="small push" href={executionHref(wait.execution_id)}>Look at the execution</a></div>
+            <details class="small"><summary>The same in a terminal</summary><CommandLine text={command("executions", "signal", wait.execution_id, wait.signal, "--wait", wait.wait, "--payload", JSON.stringify(isMapping(answer) ? answer : (answer ?? null)))} /></details>
+          </form>
+        ) : (
+          <p class="notice">{wait.assignee.length ? `Only ${wait.assignee.join(", ")} or an admin may answer.` : "Your role may look, not answer."} <a href={href("/executions")}>Executions</a></p>
+        )}
+      </div>
+    </article>
+  );
+}
+
+function Deadline({ wait }: { wait: WaitItem }) {
+  const now = useClock();
+  if (!wait.until) return null;
+  const soon = instant(wait.until) - now < 3_600_000;
+  return <span class={`badge push ${soon ? "failed" : "waiting"}`}>gives up <Time at={wait.until} only="relative" /></span>;
+}
