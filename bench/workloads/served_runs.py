@@ -1,6 +1,7 @@
 """The workloads through a server and a worker that run as processes: this one only asks, and waits for ends.
 
-A run is two requests, one that starts it and one that waits for its end. `bench.noetl_server_side` starts it.
+A run is one request that starts it and waits for its end, as that of Restate is.
+`bench.noetl_server_side` starts it.
 """
 
 import asyncio
@@ -53,11 +54,10 @@ class ServedRuns:
 
     async def _run(self, path: str) -> str:
         """The id of one that has ended well. Raises RuntimeError."""
-        started = await self._client.start(StartExecution(path=path))
-        ended = await self._client.wait(started.execution_id)
+        ended = await self._client.run(StartExecution(path=path))
         if ended.status != "completed":
             raise RuntimeError(f"a run is {ended.status}: {ended.error}")
-        return started.execution_id
+        return ended.execution_id
 
     async def _remark(self, ids: Sequence[str], took: float) -> None:
         record = await self._store.execution(ids[0])

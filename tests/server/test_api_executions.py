@@ -10,6 +10,7 @@ from noetl.client.http_client import AsyncClient, Client
 from noetl.client.server_requests import ServerError
 from noetl.ports.http_api import ExecutionDetail, StartExecution
 from tests.server.server_process import FAILING, GREET, LOOPING, REPAIRED_LOOPING, ServerProcess
+from tests.server.test_api_security import send
 
 AFTER = """\
 - step: after
@@ -39,7 +40,8 @@ def test_an_execution_runs_to_its_end(client: Client) -> None:
     detail = client.wait(start(client, workload={"name": "Ada"}, labels={"team": "shop"}))
     assert (detail.status, detail.result) == ("completed", {"greeting": "Hello Ada"})
     assert (detail.playbook, detail.version, detail.labels) == ("examples/greet", "1.0", {"team": "shop"})
-    assert detail.steps == {"start": {"status": "completed", "runs": 1}}
+    step = detail.steps["start"]
+    assert (list(detail.steps), step["status"], step["runs"]) == (["start"], "completed", 1)
     assert detail.requested_by == "local-admin"
     assert detail.workload == {"name": "Ada"}
 
@@ -187,6 +189,30 @@ def test_executions_are_searched_by_error_version_time_and_text(client: Client) 
     client.wait(failed)
 
 
+@pytest.mark.parametrize("name", ["greet", "failing", "parent", "large"])
+def test_whoever_waits_from_the_start_hears_what_is_read_afterwards(client: Client, name: str) -> None:
+    ended = client.run(StartExecution(path=f"examples/{name}", labels={"how": "waited"}))
+    assert ended.status in ("completed", "failed")
+    assert ended == client.show(ended.execution_id)
+
+
+def test_whoever_waits_from_the_start_waits_no_longer_than_asked(client: Client) -> None:
+    request = StartExecution(path="examples/waiting", idempotency_key="waited for")
+    begun = client.run(request, timeout=0.0)
+    assert begun.status == "running"
+    waiting = client.run(request, timeout=0.05)
+    assert (waiting.execution_id, waiting.status) == (begun.execution_id, "running")
+    client.signal(begun.execution_id, "go", {"n": 1})
+    assert client.run(request).status == "completed"
+
+
+def test_many_ends_are_not_waited_for_in_one_request(server: ServerProcess) -> None:
+    body = b'{"executions": [{"path": "examples/greet"}]}'
+    url = f"{server.url}/api/executions?wait=1"
+    status, _, problem = send(url, "POST", server.token, body, Content_Type="application/json")
+    assert (status, problem["code"], problem["pointer"]) == (422, "invalid_request", "/wait")
+
+
 def test_waiting_for_the_end_answers_at_the_end_or_in_time(client: Client) -> None:
     execution_id = waiting(client)
     assert client.show(execution_id, wait=0.01).status == "running"
@@ -243,7 +269,7 @@ def test_what_is_stuck_is_completed_by_hand_and_goes_on(client: Client) -> None:
     execution_id = waiting(client)
     assert client.complete(execution_id, "start", {"by": "hand"}).recorded
     detail = client.wait(execution_id)
-    assert (detail.status, detail.steps["end"]) == ("completed", {"status": "completed", "runs": 1})
+    assert (detail.status, detail.steps["end"]["status"]) == ("completed", "completed")
     ended = next(e["data"] for e in client.events(execution_id).events if e["name"] == "StepCompletedByHand")
     assert (ended["result"], ended["by"]) == ({"by": "hand"}, "local-admin")
     with pytest.raises(ServerError) as refused:
@@ -386,6 +412,15 @@ def test_logs_are_those_of_the_execution_and_its_children(client: Client) -> Non
             return [line["text"] async for line in stream.follow_logs(detail.execution_id)]
 
     assert asyncio.run(follow()) == ["hello Child"]
+
+
+def test_logs_are_a_stream_for_who_asks_for_no_other_form(server: ServerProcess) -> None:
+    execution_id = server.client.wait(start(server.client)).execution_id
+    url = f"{server.url}/api/executions/{execution_id}/logs"
+    status, headers, body = send(url, token=server.token, Accept="*/*")
+    assert (status, headers.get_content_type()) == (200, "text/event-stream")
+    assert b'"text":"hello World"' in body
+    assert send(url, token=server.token, Accept="application/json")[2]["lines"][0]["text"] == "hello World"
 
 
 def test_a_server_without_a_worker_leaves_the_work_to_others(tmp_path: Path) -> None:

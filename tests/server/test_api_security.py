@@ -14,7 +14,7 @@ import trustme
 
 from noetl.client.http_client import Client
 from noetl.client.server_requests import ServerError, ServerUnreachable
-from noetl.ports.http_api import Role
+from noetl.ports.http_api import Role, StartExecution
 from noetl.server.http.access import may_act_as
 from noetl.server.http.application import ENDPOINTS
 from noetl.server.http.endpoint import Endpoint
@@ -50,7 +50,7 @@ def tokens(server: ServerProcess) -> dict[Role, str]:
 def path_of(endpoint: Endpoint) -> str:
     """A path of the endpoint where nothing is."""
     path = endpoint.path.replace(":path}", "}")
-    for name in ("execution_id", "key", "name", "path"):
+    for name in ("execution_id", "key", "name", "other", "path", "run"):
         path = path.replace(f"{{{name}}}", "0" * 64 if name == "key" else "nothing")
     return path
 
@@ -65,7 +65,7 @@ def test_a_role_may_do_what_it_may_and_nothing_else(
     )  # wrong, so that nothing happens; rights are looked at first
     content = {"Content_Type": "application/json"} if data else {}
     if endpoint.role is None:
-        assert send(url)[0] == 200
+        assert endpoint.method != "GET" or send(url)[0] == 200
         return
     for token in ("", "noetl_wrong"):
         status, headers, problem = send(url, endpoint.method, token, data, **content)
@@ -127,6 +127,33 @@ def test_a_token_that_was_revoked_is_not_valid_any_more(server: ServerProcess) -
     assert states["local-admin"] is True
 
 
+def test_a_stream_says_nothing_more_when_its_token_is_revoked(server: ServerProcess) -> None:
+    created = server.client.create_token("streaming", "viewer")
+    execution_id = server.client.start(StartExecution(path="examples/waiting")).execution_id
+    url = f"{server.url}/api/executions/{execution_id}/stream"
+    sent_request = request.Request(url, headers={"Authorization": f"Bearer {created.token}"})  # noqa: S310 - the server of the test
+    with request.urlopen(sent_request, timeout=30) as answer:  # noqa: S310 - likewise
+        lines = iter(answer.readline, b"")
+        assert any(line == b"event: RunSuspended\n" for line in lines)
+        server.client.revoke_token("streaming")
+        server.client.signal(execution_id, "other")
+        server.client.cancel(execution_id)
+        rest = b"".join(lines)
+    assert b"event: " not in rest
+    assert server.client.show(execution_id).status == "cancelled"
+
+
+def test_workers_are_answered_with_problem_documents_too(
+    server: ServerProcess, tokens: dict[Role, str]
+) -> None:
+    url = f"{server.url}/api/worker"
+    status, _, problem = send(f"{url}/claim", "POST", tokens["admin"], b"x")
+    assert (status, problem["type"], problem["title"]) == (403, "urn:noetl:problem:forbidden", "Forbidden")
+    status, headers, problem = send(f"{url}/stream", token=tokens["worker"])
+    assert (status, headers["Upgrade"], problem["code"]) == (426, "websocket", "unsupported_protocol")
+    assert "noetl.worker.v1" in problem["detail"]
+
+
 def test_tokens_are_stored_as_hashes_alone(server: ServerProcess) -> None:
     secret = server.client.create_token("hidden", "viewer").token
     for name in ("store.db", "store.db-wal"):
@@ -151,6 +178,28 @@ def test_every_write_is_in_the_audit_refused_ones_too(server: ServerProcess, tok
     page = server.client.audit(limit=1)
     older = server.client.audit(limit=1, cursor=page.next_cursor or "")
     assert older.audit == newest[1:]
+
+
+def test_a_start_is_in_the_audit_once_as_it_was_answered(server: ServerProcess) -> None:
+    token = server.client.create_token("starter", "author").token
+
+    def start(**fields: object) -> int:
+        body = json.dumps(fields).encode()
+        url = f"{server.url}/api/executions"
+        return send(url, "POST", token, body, Content_Type="application/json")[0]
+
+    statuses = [
+        start(playbook=GREET),
+        start(playbook=GREET, idempotency_key="audited"),
+        start(playbook=GREET, idempotency_key="audited"),
+        start(playbook=GREET, idempotency_key="audited", workload={"other": 1}),
+        start(path="nowhere"),
+    ]
+    assert statuses == [201, 201, 200, 409, 404]
+    entries = [entry for entry in server.client.audit(limit=100).audit if entry.by == "starter"]
+    assert [(entry.action, entry.target, entry.status) for entry in entries[::-1]] == [
+        ("start_execution", "executions", status) for status in statuses
+    ]
 
 
 def test_other_origins_get_no_access(server: ServerProcess) -> None:

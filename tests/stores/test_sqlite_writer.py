@@ -58,6 +58,33 @@ def test_a_server_commits_in_a_thread_that_ends_with_the_store(store_path: Path)
     asyncio.run(use())
 
 
+def test_a_server_commits_where_it_is_called_as_long_as_the_disk_is_quick(
+    store_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def use() -> None:
+        store = SqliteStore.at(store_path, inline="quick commits")
+        version = 0
+
+        async def is_inline() -> bool:
+            nonlocal version
+            commit = asyncio.create_task(store.commit([new_append("a", version)]))
+            version += 1
+            await asyncio.sleep(0)
+            at_once = commit.done()
+            assert await commit == [Committed(version)]
+            return at_once
+
+        monkeypatch.setattr(writer, "QUICK_SECONDS", 60.0)
+        assert [await is_inline() for _ in range(12)] == [False] * 10 + [True] * 2
+        monkeypatch.setattr(writer, "QUICK_SECONDS", 0.0)
+        assert await is_inline()  # nobody knew
+        monkeypatch.setattr(writer, "QUICK_SECONDS", 60.0)
+        assert [await is_inline() for _ in range(11)] == [False] * 10 + [True]
+        await store.close()
+
+    asyncio.run(use())
+
+
 def test_the_loop_goes_on_while_another_process_writes(store_path: Path, other: apsw.Connection) -> None:
     async def use() -> None:
         store = SqliteStore.at(store_path)

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -28,6 +28,7 @@ from noetl.kernel.net.commands import Request
 from noetl.kernel.references.resolve import resolve_references
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.model.outcome import ErrorInfo
+from noetl.ports.catalog import AuditEntry
 from noetl.ports.results import ResultStore
 from noetl.ports.store import ExecutionUnknown, Store, StoreClosed, StoreError
 from noetl.stores.ownership import Owners
@@ -161,9 +162,11 @@ class Engine:
         timeout: float | None = None,
         priority: int = 0,
         by: str = "",
+        audit: Iterable[AuditEntry] = (),
     ) -> "BegunExecution":
         """A new execution, or the one that was started with the same key, which is left alone.
 
+        `audit` is written with the first events of a new one, and not at all without.
         It need not be durable yet: `when_recorded` waits for that. Raises PlaybookInvalid, CannotRun,
         StoreError; KeyConflict if the key is that of another playbook, or was used with another document,
         workload, ctx, labels or priority.
@@ -185,7 +188,8 @@ class Engine:
             file=file,
             error=await check(document.playbook, os.path.dirname(file)) if check is not None else None,
         )
-        live = self._service.begin(document, request, ExecutionOrigin(file=file), key=idempotency_key)
+        origin = ExecutionOrigin(file=file)
+        live = self._service.begin(document, request, origin, key=idempotency_key, audit=audit)
         self._ends.expect(live.execution_id)
         if idempotency_key and (holder := await holder_of_start_key(self._service, live, request)):
             self._ends.forget(live.execution_id)

@@ -22,6 +22,7 @@ from noetl.kernel.result_rules import ResultRules
 from noetl.kernel.state.execution_state import Blob, ExecutionState
 from noetl.kernel.state.run_state import ClaimedPart, RunState, Shard, claimable_part
 from noetl.model.secret import SecretOrigin
+from noetl.ports.catalog import AuditEntry
 from noetl.ports.credentials import CredentialError
 from noetl.ports.ledger import log_source
 from noetl.ports.results import ResultStore
@@ -121,6 +122,8 @@ class LiveExecution:
         self.started_children: set[str] = set()
         """Children that were there when it was taken up."""
         self.start_key = ""
+        self.audit: tuple[AuditEntry, ...] = ()
+        """What is noted of the request for it, with its first events."""
         self.answers: list[int] = []
         self.delivered: list[int] = []
         """Messages of the outbox that what is pending follows from."""
@@ -306,6 +309,7 @@ class LiveExecution:
             start_key=self.start_key if events[0].seq == 1 else "",
             answers=taken,
             delivered=delivered,
+            audit=self.audit if events[0].seq == 1 else (),
         )
         return append, events
 

@@ -1,7 +1,7 @@
 """The executions that this process owns: what happens to one, and what that means for others."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TypeAlias
@@ -32,6 +32,7 @@ from noetl.kernel.state.execution_state import STATE_FORMAT, ExecutionState, new
 from noetl.kernel.state.replay import dump_state
 from noetl.model.errors import NoetlError
 from noetl.model.outcome import ErrorInfo
+from noetl.ports.catalog import AuditEntry
 from noetl.ports.results import ResultStore
 from noetl.ports.store import (
     NO_EFFECTS,
@@ -155,15 +156,18 @@ class Service:
         request: Request,
         origin: ExecutionOrigin,
         execution_id: str = "",
+        *,
         key: str = "",
+        audit: Iterable[AuditEntry] = (),
     ) -> LiveExecution:
-        """A new execution, its first events decided."""
+        """A new execution, its first events decided; `audit` is written with them."""
         execution_id = execution_id or self._new_execution_id()
         ownership = None if self.serves else self._claim_ownership(execution_id)
         self.commit_log.add_document(document)
         live = LiveExecution(execution_id, self._resources, ownership)
         live.load(new_state(document.plan, execution_id), origin)
         live.start_key = key
+        live.audit = tuple(audit)
         if self.loader is not None:
             live.rows = {}
             self.loader.add(live)

@@ -81,6 +81,26 @@ def envelope(event: Event, execution_id: str, trace_id: str = "") -> dict[str, J
     return fields
 
 
+ENVELOPE_FIELDS = (
+    "event_id",
+    "execution_id",
+    "seq",
+    "timestamp",
+    "source",
+    "name",
+    "entity",
+    "entity_id",
+    "status",
+    "step_run_id",
+    "task_run_id",
+    "parent_id",
+    "trace_id",
+    "worker",
+    "data",
+)
+"""All that `envelope` may have, in its order."""
+
+
 def draft_envelope(event: Event, execution_id: str, trace_id: str = "") -> dict[str, Json]:
     """The envelope in the words of the draft (003 §9.3), with its names of events; all else is the same."""
     kind = kind_of_body(event.body)

@@ -105,9 +105,7 @@ def _ready(state: ExecutionState, run: RunState) -> dict[str, ReadyRun]:
 
 def ready_run(state: ExecutionState, run: RunState) -> ReadyRun:
     """What a worker must have to get this run."""
-    step = run.step.step
-    kinds = tuple(sorted({task.kind for task in step.tasks}))
-    return ReadyRun(run.step.pool, kinds, state.priority)
+    return ReadyRun(run.step.pool, run.step.kinds, state.priority)
 
 
 def _leases(run: RunState) -> dict[str, LeasedRun]:

@@ -61,6 +61,7 @@ class StepPlan:
         "fresh_keys",
         "handles",
         "keeps_result",
+        "kinds",
         "label_at",
         "name",
         "number",
@@ -94,6 +95,7 @@ class StepPlan:
         )
         """Whether its result is that of the step whose arc brought its token (semantics §3)."""
         self.pool = pool_of_step(playbook, step)
+        self.kinds = tuple(sorted({task.kind for task in step.tasks}))
         self.arcs = step.arcs
         self.unconditional = tuple(arc.when is True and not arc.args and not arc.writes for arc in step.arcs)
         """Of each arc, whether it is taken always, and its token brings nothing along."""

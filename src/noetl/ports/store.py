@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from noetl.model.errors import NoetlError
 from noetl.model.run_rows import LeasedRun, ReadyRun
-from noetl.ports.catalog import AccessStore, CatalogStore
+from noetl.ports.catalog import AccessStore, AuditEntry, CatalogStore
 from noetl.ports.credentials import SealedStore
 
 
@@ -107,6 +107,7 @@ class Append(Struct, frozen=True, kw_only=True):
     `rows` are numbered from `expected_version + 1`, at least one, and the last is marked. The first
     append of an execution expects version 0; only it may have a `start_key`. `answers` are the messages
     of the inbox that these rows answer, `delivered` those of the outbox that led to them: both are removed.
+    `audit` is noted of the request that asked for the rows.
     """
 
     execution_id: str
@@ -116,6 +117,7 @@ class Append(Struct, frozen=True, kw_only=True):
     start_key: str = ""
     answers: Sequence[int] = ()
     delivered: Sequence[int] = ()
+    audit: Sequence[AuditEntry] = ()
 
 
 class Committed(Struct, frozen=True):
@@ -338,6 +340,10 @@ class Store(SealedStore, CatalogStore, AccessStore, Protocol):
         A position is never used twice, and nothing appears later below one that was seen. The rows of
         a deleted execution are missing.
         """
+        ...
+
+    async def feed_end(self) -> int:
+        """The position of the newest row; 0 if there is none."""
         ...
 
     def changes(self) -> AsyncIterator[None]:

@@ -193,6 +193,8 @@ class _SealedValueExpiry(EngineListener):
         self._sealed = sealed
 
     def over(self, live: LiveExecution) -> None:
+        if not self._sealed.kept_some:
+            return  # most servers never seal anything, and each family would be read for nothing
         if live.origin.parent is None or live.origin.parent.execution_id not in self._service.registry:
             self._service.spawn(self._forget_family(live.execution_id))
 

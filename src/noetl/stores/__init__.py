@@ -16,7 +16,7 @@ _HINT = "sqlite:///relative/path.db, sqlite:////absolute/path.db or sqlite:///:m
 def open_store(url: str, *, inline: Inline = "commits") -> Store:
     """The store at this URL, made if it does not exist. Raises StoreUnusable, StoreUrlWrong.
 
-    `inline` says what is written by the loop's own thread: for a server nothing.
+    `inline` says what is written by the loop's own thread: for a server only what is quick.
     """
     path = store_file_of(url)
     if path is None:

@@ -1,13 +1,17 @@
 """Who waits for news of executions is woken when their events are durable."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TypeAlias, TypeVar
 
 from noetl.engine.history.lookup import read_events, require_execution
 from noetl.events.event import Event
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.ports.store import ExecutionRecord, Store
+from noetl.ports.store import Store
+
+T = TypeVar("T")
+End: TypeAlias = "asyncio.Future[ExecutionState | None]"
 
 
 class EventBell:
@@ -17,48 +21,77 @@ class EventBell:
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[str, dict[asyncio.Event, bool]] = {}
-        """By execution; whether they wait for nothing but its end."""
+        self._waiting: dict[str, set[asyncio.Event]] = {}
+        """By execution; empty for all of them."""
+        self._ends: dict[str, set[End]] = {}
+        """Of executions that somebody waits for the ends of, and for nothing else."""
         self.closed = False
 
     @property
     def listeners(self) -> int:
         """How many wait."""
-        return sum(map(len, self._waiting.values()))
+        return sum(map(len, self._waiting.values())) + sum(map(len, self._ends.values()))
 
-    def watch(self, execution_id: str, _events: Sequence[Event], state: ExecutionState) -> None:
+    def watch(self, execution_id: str, events: Sequence[Event], state: ExecutionState) -> None:
         """What an engine calls with events that are durable."""
-        for waiting, for_end in self._waiting.get(execution_id, {}).items():
-            if not for_end or state.over:
-                waiting.set()
+        for waiting in self._waiting.get(execution_id, ()):
+            waiting.set()
+        for waiting in self._waiting.get("", ()):
+            waiting.set()
+        # The state may be ahead of what is durable: then its end will be, with one of the next events.
+        if state.over and state.version == events[-1].seq:
+            self._tell(execution_id, state)
 
-    async def ring_for_others(self, store: Store) -> None:
-        """Rings for everybody whenever another process may have written something, without end."""
+    async def ring_for_others(self, store: Store, lives_here: Callable[[str], bool]) -> None:
+        """Rings for what other processes may have written, without end.
+
+        The store cannot say who has written what. So those who wait for an execution that lives here are left
+        alone: they hear of it from `watch`, and each look costs as much as an answer.
+        """
         async for _ in store.changes():
-            self._ring_all()
+            self._ring([name for name in {*self._waiting, *self._ends} if not lives_here(name)])
 
     def close(self) -> None:
         """Whoever waits is told to stop: a server that ends does not wait for streams."""
         self.closed = True
-        self._ring_all()
+        self._ring({*self._waiting, *self._ends})
 
     @contextmanager
-    def listen(self, execution_id: str, *, for_end: bool = False) -> Iterator[asyncio.Event]:
-        """With `for_end` it rings when the execution may have ended; each ring costs a look at the store."""
+    def listen(self, execution_id: str) -> Iterator[asyncio.Event]:
+        """It rings when there may be new events of the execution; without an id, of any."""
         rung = asyncio.Event()
-        self._waiting.setdefault(execution_id, {})[rung] = for_end
-        try:
+        with _listed(self._waiting, execution_id, rung):
             yield rung
-        finally:
-            waiting = self._waiting[execution_id]
-            del waiting[rung]
-            if not waiting:
-                del self._waiting[execution_id]
 
-    def _ring_all(self) -> None:
-        for listeners in self._waiting.values():
-            for waiting in listeners:
+    @contextmanager
+    def listen_for_end(self, execution_id: str) -> Iterator[End]:
+        """The state when it has ended here; None when it may have ended elsewhere, or the bell is closed."""
+        end: End = asyncio.get_running_loop().create_future()
+        with _listed(self._ends, execution_id, end):
+            yield end
+
+    def _ring(self, execution_ids: Iterable[str]) -> None:
+        for execution_id in execution_ids:
+            for waiting in self._waiting.get(execution_id, ()):
                 waiting.set()
+            self._tell(execution_id, None)
+
+    def _tell(self, execution_id: str, state: ExecutionState | None) -> None:
+        for end in self._ends.get(execution_id, ()):
+            if not end.done():
+                end.set_result(state)
+
+
+@contextmanager
+def _listed(lists: dict[str, set[T]], execution_id: str, listener: T) -> Iterator[None]:
+    listeners = lists.setdefault(execution_id, set())
+    listeners.add(listener)
+    try:
+        yield
+    finally:
+        listeners.remove(listener)
+        if not listeners:
+            del lists[execution_id]
 
 
 async def follow_execution(
@@ -78,16 +111,21 @@ async def follow_execution(
             await rung.wait()
 
 
-async def wait_for_end(store: Store, bell: EventBell, execution_id: str, seconds: float) -> ExecutionRecord:
-    """The execution when it has ended, or after so many seconds as it is then. Raises ExecutionUnknown."""
-    with bell.listen(execution_id, for_end=True) as rung:
-        try:
-            async with asyncio.timeout(seconds):
-                while True:
-                    rung.clear()
+async def wait_for_end(
+    store: Store, bell: EventBell, execution_id: str, seconds: float
+) -> ExecutionState | None:
+    """Returns when it has ended, or after so many seconds. Raises ExecutionUnknown.
+
+    What it gives is the state of one that has ended here meanwhile: whoever waited need not read it.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while True:
+                # Before anything is read: an end that comes meanwhile is not missed.
+                with bell.listen_for_end(execution_id) as end:
                     record = await require_execution(store, execution_id)
                     if record.ended_at or bell.closed:
-                        return record
-                    await rung.wait()
-        except TimeoutError:
-            return await require_execution(store, execution_id)
+                        return None
+                    if (state := await end) is not None:
+                        return state
+    return None

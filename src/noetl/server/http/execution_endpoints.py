@@ -1,18 +1,16 @@
-"""Executions: lists, and one as it is or was."""
+"""Executions: lists, and one as it is."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 from msgspec import UNSET, Meta, Struct
 
-from noetl.engine.history.read import History, read_history
-from noetl.engine.history.time_travel import state_document
-from noetl.engine.summary import execution_of, marking_json
+from noetl.engine.history.execution_detail import execution_detail
+from noetl.engine.history.failed_attempts import FailedAttempts
+from noetl.engine.history.failure_chain import read_failures
+from noetl.engine.history.lookup import decode_rows, request_event_of, require_execution
+from noetl.engine.history.read import History, read_history, read_recorded_source
 from noetl.kernel.derived_rows import ready_run
-from noetl.kernel.explain.explainer import explain
-from noetl.kernel.explain.explanation_parts import Explanation
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.model.secret import printable_value
 from noetl.model.timestamp import iso_time, optional_time, parse_iso
 from noetl.ports.http_api import (
     MOST_AT_ONCE,
@@ -20,6 +18,7 @@ from noetl.ports.http_api import (
     ExecutionFilter,
     ExecutionItem,
     ExecutionItems,
+    FailureChain,
     PageSize,
     Status,
     VersionNumber,
@@ -29,7 +28,8 @@ from noetl.server.engine_observer import problem_of_run
 from noetl.server.http.catalog_endpoints import find_entry
 from noetl.server.http.endpoint import Answer, ApiCall, Endpoint
 from noetl.server.http.event_bell import wait_for_end
-from noetl.server.http.problems import ApiProblem, document_problems
+from noetl.server.http.problems import ApiProblem
+from noetl.server.http.resources import ServerResources
 from noetl.server.plane.worker_plane import WorkerPlane
 
 MOST_WAIT = 300
@@ -58,16 +58,10 @@ class ListQuery(Struct, frozen=True, forbid_unknown_fields=True):
     limit: PageSize = 100
 
 
-class ReadQuery(Struct, frozen=True, forbid_unknown_fields=True):
+class WaitQuery(Struct, frozen=True, forbid_unknown_fields=True):
     """`wait` for its end, but for no longer than so many seconds."""
 
     wait: Annotated[float, Meta(ge=0, le=MOST_WAIT)] = 0.0
-
-
-class StateQuery(Struct, frozen=True, forbid_unknown_fields=True):
-    """After event `at`; the last one for 0."""
-
-    at: Annotated[int, Meta(ge=0, le=2**53)] = 0
 
 
 async def _list_executions(call: ApiCall) -> Answer:
@@ -91,7 +85,9 @@ async def _list_executions(call: ApiCall) -> Answer:
         page = await call.resources.store.executions(stored)
     except ValueError as error:
         raise ApiProblem("invalid_request", str(error), pointer="/cursor") from None
-    items = ExecutionItems(executions=list(map(_item, page.executions)), next_cursor=page.next or None)
+    items = ExecutionItems(
+        executions=list(map(execution_item, page.executions)), next_cursor=page.next or None
+    )
     return Answer(items)
 
 
@@ -120,43 +116,45 @@ async def _hash_of_version(call: ApiCall, path: str, version: int | None) -> str
 
 
 async def _read_execution(call: ApiCall) -> Answer:
-    """How it is; with `wait`, at its end."""
-    resources, execution_id = call.resources, call.part("execution_id")
-    if call.query.wait:
-        await wait_for_end(resources.store, resources.bell, execution_id, call.query.wait)
-    return Answer(_detail(await _history(call), resources.plane))
+    return Answer(await read_detail(call.resources, call.part("execution_id"), call.query.wait))
 
 
-async def _read_state(call: ApiCall) -> Answer:
-    """The state as it was."""
-    history = await _history(call)
-    return Answer(state_document(history, _event_number(call, history)))
+async def read_detail(resources: ServerResources, execution_id: str, wait: float) -> ExecutionDetail:
+    """How it is; at its end if that comes within `wait` seconds. Raises ExecutionUnknown."""
+    store = resources.store
+    if wait:
+        state = await wait_for_end(store, resources.bell, execution_id, wait)
+        if state is not None:
+            # What `_history` would fold from all of its events, which may be many.
+            record = await require_execution(store, execution_id)
+            first = decode_rows(execution_id, await store.read(execution_id, limit=1))
+            source = await read_recorded_source(store, record)
+            return execution_detail(record, request_event_of(first), state, source, until=0)
+    history = await _history(resources, execution_id)
+    waiting = _waiting_runs(history.state, resources.plane)
+    record, request, state, source = history.record, history.request, history.state, history.source
+    return execution_detail(record, request, state, source, until=history.events[-1].ts, waiting=waiting)
 
 
-async def _read_explanation(call: ApiCall) -> Answer:
-    """Why it stands, or stood, where it does."""
-    history = await _history(call)
-    events = history.events[: _event_number(call, history)]
-    explanation = explain(history.plan, history.record.execution_id, events)
-    return Answer(printable_value(msgspec.json.decode(msgspec.json.encode(explanation))))
+async def _read_failures(call: ApiCall) -> Answer:
+    """How it failed, and the children that failed it."""
+    history, resources = await _history(call.resources, call.part("execution_id")), call.resources
+    attempts = FailedAttempts()
+    attempts.observe(history.record.execution_id, history.events)
+    kinds = resources.playbooks.allow_kinds
+    chain = await read_failures(
+        resources.store, resources.logs, history.state, history.source, attempts, allow_kinds=kinds
+    )
+    return Answer(FailureChain(failures=chain))
 
 
-def _event_number(call: ApiCall, history: History) -> int:
-    """The event that was asked for; the last one without."""
-    seq: int = call.query.at or len(history.events)
-    if seq > len(history.events):
-        detail = f"there is no event {seq}, the last one is {len(history.events)}"
-        raise ApiProblem("invalid_request", detail, pointer="/at")
-    return seq
-
-
-async def _history(call: ApiCall) -> History:
-    record = await call.execution()
-    resources = call.resources
+async def _history(resources: ServerResources, execution_id: str) -> History:
+    record = await require_execution(resources.store, execution_id)
     return await read_history(resources.store, record.execution_id, resources.playbooks.allow_kinds)
 
 
-def _item(record: ExecutionRecord) -> ExecutionItem:
+def execution_item(record: ExecutionRecord) -> ExecutionItem:
+    """An execution as lists have it."""
     last = record.ended_at or record.updated_at
     return ExecutionItem(
         execution_id=record.execution_id,
@@ -170,30 +168,6 @@ def _item(record: ExecutionRecord) -> ExecutionItem:
         parent=record.parent or None,
         forked_from=record.forked_from or None,
         events=record.version,
-    )
-
-
-def _detail(history: History, plane: WorkerPlane) -> ExecutionDetail:
-    record, state, request = history.record, history.state, history.request
-    summary = execution_of(state, last=history.events[-1].ts)
-    fields: dict[str, Any] = {name: getattr(summary, name) for name in summary.__struct_fields__}
-    return ExecutionDetail(
-        **{
-            **fields,
-            "version": request.version or summary.version,
-            "warnings": document_problems(summary.warnings),
-            "waiting": [*summary.waiting, *_waiting_runs(state, plane)],
-            "marking": marking_json(state),
-            "workload": printable_value(state.inputs.workload),
-            "labels": record.labels,
-            "priority": record.priority,
-            "hash": record.playbook,
-            "events": len(history.events),
-            "started_at": iso_time(record.started_at),
-            "ended_at": iso_time(state.ended_at) if state.over else None,
-            "parent": record.parent or None,
-            "requested_by": request.requested_by or None,
-        }
     )
 
 
@@ -256,29 +230,17 @@ EXECUTION_ENDPOINTS = (
         summary="An execution as it is; with `wait`, at its end.",
         handler=_read_execution,
         answers=(ExecutionDetail,),
-        query=ReadQuery,
+        query=WaitQuery,
         codes=("not_found", "invalid_request"),
     ),
     Endpoint(
-        name="read_state",
+        name="read_failures",
         method="GET",
-        path=f"{EXECUTION_PATH}/state",
+        path=f"{EXECUTION_PATH}/failures",
         role="viewer",
-        summary="The state of an execution as it was after an event.",
-        handler=_read_state,
-        answers=(dict[str, Any],),
-        query=StateQuery,
-        codes=("not_found", "invalid_request"),
-    ),
-    Endpoint(
-        name="read_explanation",
-        method="GET",
-        path=f"{EXECUTION_PATH}/explanation",
-        role="viewer",
-        summary="Why an execution stands where it does, or stood after an event.",
-        handler=_read_explanation,
-        answers=(Explanation,),
-        query=StateQuery,
-        codes=("not_found", "invalid_request"),
+        summary="How an execution failed, then the children that failed it, down to the lowest.",
+        handler=_read_failures,
+        answers=(FailureChain,),
+        codes=("not_found",),
     ),
 )

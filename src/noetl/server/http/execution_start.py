@@ -1,9 +1,8 @@
 """Starting executions. A request is recorded before it is judged: a refused one can be looked at, too."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
-
-from msgspec import Struct
 
 from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.engine.catalog.catalog_playbooks import entry_source
@@ -13,7 +12,9 @@ from noetl.engine.catalog.preflight import CannotRun
 from noetl.model.errors import NoetlError
 from noetl.model.normalisation import normalise
 from noetl.model.outcome import ErrorInfo, ErrorKind
+from noetl.ports.catalog import AuditEntry
 from noetl.ports.http_api import (
+    ExecutionDetail,
     StartedBatch,
     StartedExecution,
     StartExecution,
@@ -22,6 +23,7 @@ from noetl.ports.http_api import (
 from noetl.server.http.access import Caller, may_act_as
 from noetl.server.http.catalog_endpoints import spoken_dialect
 from noetl.server.http.endpoint import LARGE_BODY, Answer, ApiCall, Endpoint, decode_json_body
+from noetl.server.http.execution_endpoints import WaitQuery, read_detail
 from noetl.server.http.problems import ApiProblem, problem_of
 from noetl.server.http.resources import ServerResources
 
@@ -32,13 +34,19 @@ async def _start_executions(call: ApiCall) -> Answer:
     """One execution, or a batch of them with a verdict for each."""
     require_room(call.resources)
     if b'"executions"' in call.body and "executions" in (decode_json_body(call.body, dict[str, Any])):
+        if call.query.wait:
+            raise ApiProblem("invalid_request", "one end can be waited for, not many", pointer="/wait")
         batch = decode_json_body(call.body, StartExecutions)
         verdicts = [await _verdict(call.resources, call.caller, request) for request in batch.executions]
         return Answer(StartedBatch(executions=verdicts), 201)
     request = decode_json_body(call.body, StartExecution)
-    started, new = await start_execution(call.resources, call.caller, request)
+    audit = (call.audit_entry(201),)
+    started, new = await start_execution(call.resources, call.caller, request, audit)
     headers = {"Location": f"/api/executions/{started.execution_id}"}
-    return Answer(started, 201 if new else 200, headers)
+    if not call.query.wait:
+        return Answer(started, 201 if new else 200, headers, audited=new)
+    detail = await read_detail(call.resources, started.execution_id, call.query.wait)
+    return Answer(detail, 201 if new else 200, headers, audited=new)
 
 
 async def _verdict(resources: ServerResources, caller: Caller, request: StartExecution) -> StartedExecution:
@@ -52,9 +60,11 @@ async def _verdict(resources: ServerResources, caller: Caller, request: StartExe
 
 
 async def start_execution(
-    resources: ServerResources, caller: Caller, request: StartExecution
+    resources: ServerResources, caller: Caller, request: StartExecution, audit: Iterable[AuditEntry] = ()
 ) -> tuple[StartedExecution, bool]:
-    """An execution, durable, and whether it is new. Raises ApiProblem, StoreError, KeyConflict.
+    """An execution, durable, with `audit` if it is new, and whether it is.
+
+    Raises ApiProblem, StoreError, KeyConflict.
 
     What is wrong with the request as such is not recorded; a playbook that cannot run is.
     """
@@ -72,7 +82,11 @@ async def start_execution(
         _require_pool(resources, document)
         await resources.playbooks.fetch_children(document)
         begun = await engine.begin(
-            document.source, idempotency_key=request.idempotency_key, timeout=request.timeout, **values
+            document.source,
+            idempotency_key=request.idempotency_key,
+            timeout=request.timeout,
+            audit=audit,
+            **values,
         )
     except (ApiProblem, PlaybookInvalid, CannotRun) as error:
         problem = problem_of(error)
@@ -154,21 +168,17 @@ def _require_pool(resources: ServerResources, document: PlaybookDocument) -> Non
         raise ApiProblem("refused", LOCAL_REFUSED, status=422, hint=LOCAL_HINT)
 
 
-class _NoParameters(Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything stands in the body."""
-
-
 START_ENDPOINT = Endpoint(
     name="start_execution",
     method="POST",
     path="/api/executions",
     role="operator",
-    summary="Start an execution, or up to 1,000 with a verdict for each.",
+    summary="Start an execution, with `wait` until its end, or up to 1,000 with a verdict for each.",
     handler=_start_executions,
-    answers=(StartedExecution, StartedBatch),
+    answers=(StartedExecution, StartedBatch, ExecutionDetail),
     status=201,
     also=(200,),
-    query=_NoParameters,
+    query=WaitQuery,
     body=bytes,
     largest=LARGE_BODY,
     codes=(

@@ -2,15 +2,8 @@
 
 from collections.abc import Iterable
 
-from noetl.ports.http_api import (
-    DrainAnswer,
-    EmptyRequest,
-    PoolItem,
-    PoolList,
-    WorkerItem,
-    WorkerList,
-    WorkerRun,
-)
+from noetl.ports.admin_api import DrainAnswer, PoolItem, PoolList, WorkerItem, WorkerList, WorkerRun
+from noetl.ports.http_api import EmptyRequest
 from noetl.server.http.endpoint import Answer, ApiCall, Endpoint
 from noetl.server.http.problems import ApiProblem
 from noetl.server.measures import PoolQueue

@@ -1,6 +1,5 @@
 """Who gets which run: pools, kinds, priority, turns of executions, and the command that hands a run over."""
 
-from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -15,6 +14,7 @@ from noetl.kernel.state.replay import dump_for_worker
 from noetl.kernel.state.run_state import ClaimedPart, claimable_part
 from noetl.model.run_rows import ReadyRun
 from noetl.ports.control import RunCommand
+from noetl.server.plane.ready_queue import Needs, ReadyQueue
 from noetl.server.plane.sessions import Lease, Leases, Sessions, WorkerSession
 from noetl.tools.host.worker_tools import ENGINE_KINDS
 
@@ -22,45 +22,6 @@ MOST_CHAINED = 64
 """Runs of one execution that a worker gets in a row, before others have their turn."""
 INLINE_WORKLOAD = 16_384
 """Bytes of a workload that goes with each command; a larger one is fetched once."""
-
-
-class _ReadyQueue:
-    """The executions that may have something to give away: by priority, and those of the same take turns."""
-
-    def __init__(self) -> None:
-        # By priority and then by id: a turn costs O(1) however many wait.
-        self._levels: dict[int, OrderedDict[str, LiveExecution]] = {}
-        self._priorities: dict[str, int] = {}
-
-    def add(self, live: LiveExecution, priority: int) -> None:
-        """It keeps its turn if it is here already."""
-        self._priorities[live.execution_id] = priority
-        self._levels.setdefault(priority, OrderedDict())[live.execution_id] = live
-
-    def get(self, execution_id: str) -> LiveExecution | None:
-        priority = self._priorities.get(execution_id)
-        return None if priority is None else self._levels[priority][execution_id]
-
-    def remove(self, execution_id: str) -> None:
-        priority = self._priorities.pop(execution_id, None)
-        if priority is not None:
-            level = self._levels[priority]
-            del level[execution_id]
-            if not level:
-                del self._levels[priority]
-
-    def end_turn(self, execution_id: str) -> None:
-        """It is asked after all others of its priority from here on."""
-        if (priority := self._priorities.get(execution_id)) is not None:
-            self._levels[priority].move_to_end(execution_id)
-
-    def has_above(self, priority: int) -> bool:
-        """Whether something of a higher priority is here."""
-        return any(level > priority for level in self._levels)
-
-    def levels(self) -> list[list[LiveExecution]]:
-        """Those of the highest priority first; as they are now, whatever is added or removed meanwhile."""
-        return [list(self._levels[priority].values()) for priority in sorted(self._levels, reverse=True)]
 
 
 class Dispatcher:
@@ -83,30 +44,33 @@ class Dispatcher:
         self._leases = leases
         self._load = load
         self._admits = admits
-        self._ready = _ReadyQueue()
+        self._ready = ReadyQueue()
         self._offers: dict[str, list[ReadyRun]] = {}
         """What is ready of executions that are not in memory."""
         self._loading: dict[str, WorkerSession] = {}
         self._workloads: dict[str, Raw] = {}
         self._held = False
+        self._noted: dict[str, LiveExecution] = {}
+        """What was added meanwhile. Most of it is given away before it has to wait for a turn."""
 
     def add(self, live: LiveExecution) -> None:
         """It may have a run that is ready."""
-        self._ready.add(live, live.state.priority)
+        self._noted[live.execution_id] = live
         self._offers.pop(live.execution_id, None)
         if not self._held:
             self.dispatch()
 
     def offer(self, live: LiveExecution, run: ReadyRun) -> None:
         """A run of an execution that is not in memory is ready."""
-        self._ready.add(live, run.priority)
-        self._offers.setdefault(live.execution_id, []).append(run)
+        offers = self._offers.setdefault(live.execution_id, [])
+        offers.append(run)
+        self._ready.add(live, offers)
 
     def evicted(self, live: LiveExecution, runs: Iterable[ReadyRun]) -> None:
         """Its state is not in memory any more: what is ready is known without it."""
         self._workloads.pop(live.execution_id, None)
         if offers := list(runs):
-            self._ready.add(live, offers[0].priority)
+            self._ready.add(live, offers)
             self._offers[live.execution_id] = offers
         else:
             self._ready.remove(live.execution_id)
@@ -121,6 +85,7 @@ class Dispatcher:
 
     def forget(self, execution_id: str) -> None:
         self._offers.pop(execution_id, None)
+        self._noted.pop(execution_id, None)
         self._ready.remove(execution_id)
         self._workloads.pop(execution_id, None)
 
@@ -136,10 +101,15 @@ class Dispatcher:
         session, live = ended.session, ended.live
         if ended.chained >= MOST_CHAINED or session.credit <= 0 or not _is_open(live):
             return
-        if not self._ready.has_above(live.state.priority):
+        if not self._has_above(live.state.priority):
             part = _first_for(session, live)
             if part is not None:
                 self._claim(live, part, session, ended.chained + 1)
+
+    def _has_above(self, priority: int) -> bool:
+        """Whether something of a higher priority may wait."""
+        noted = (live for live in self._noted.values() if live.loaded)
+        return self._ready.has_above(priority) or any(live.state.priority > priority for live in noted)
 
     def dispatch(self) -> None:
         """Gives away what can be given."""
@@ -150,44 +120,54 @@ class Dispatcher:
         finally:
             self._held = False
 
+    def _queue_noted(self) -> None:
+        noted, self._noted = self._noted, {}
+        for live in noted.values():
+            if live.loaded and _is_open(live):
+                state = live.state
+                self._ready.add(live, [ready_run(state, state.runs[name]) for name in state.ready])
+
     def _give_round(self) -> bool:
         """One run of each execution of the highest priority that somebody can have; whether there is more."""
-        if not self._free_sessions():
-            return False  # before anything is copied: this is asked after every report
-        for lives in self._ready.levels():
+        self._queue_noted()
+        for level in self._ready.levels(lambda needs: bool(self._takers(needs))):
             moved = False
-            for live in lives:
-                free = self._free_sessions()
-                if not free:
-                    return False
+            for waiting in level:
+                live, takers = waiting.live, self._takers(waiting.needs)
                 if not live.loaded:
-                    self._bring_back(live, free)
+                    self._bring_back(live, takers)
                 elif not _is_open(live):
                     self._ready.remove(live.execution_id)
                 elif self._admits(live):
-                    moved = self._give_one(live, free) or moved
+                    moved = self._give_one(live, takers) or moved
             if moved:
                 return True
         return False
 
-    def _free_sessions(self) -> list[WorkerSession]:
-        """Those that have more credit than is being read for them."""
-        waiting = Counter(session.id for session in self._loading.values())
-        return [session for session in self._sessions if session.credit > waiting[session.id]]
+    def _takers(self, needs: Needs) -> list[WorkerSession]:
+        """Who could have one of these, and has more credit than is being read for it."""
+        return [
+            session
+            for session in self._sessions
+            if session.credit > self._loading_for(session) and any(_may_have(session, run) for run in needs)
+        ]
 
-    def _bring_back(self, live: LiveExecution, free: Iterable[WorkerSession]) -> None:
+    def _loading_for(self, session: WorkerSession) -> int:
+        return list(self._loading.values()).count(session) if self._loading else 0
+
+    def _bring_back(self, live: LiveExecution, takers: Iterable[WorkerSession]) -> None:
         """Has an execution read that has a run for one of these; it is given away when it is in memory."""
         if live.execution_id in self._loading:
             return
-        for session in free:
+        for session in takers:
             if any(_may_have(session, run) for run in self._offers.get(live.execution_id, ())):
                 self._loading[live.execution_id] = session
                 self._load(live.execution_id)
                 return
 
-    def _give_one(self, live: LiveExecution, free: Iterable[WorkerSession]) -> bool:
+    def _give_one(self, live: LiveExecution, takers: Iterable[WorkerSession]) -> bool:
         # The emptiest first, so that work spreads.
-        for session in sorted(free, key=lambda session: -session.credit):
+        for session in sorted(takers, key=lambda session: -session.credit):
             part = _first_for(session, live)
             if part is not None and self._claim(live, part, session):
                 self._ready.end_turn(live.execution_id)

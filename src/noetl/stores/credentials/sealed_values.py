@@ -26,11 +26,14 @@ class SealedValues:
         self._store = store
         self._credentials = credentials
         self._key_lock = asyncio.Lock()
+        self.kept_some = False
+        """Whether anything was kept here, or found by `executions`: if not, there is nothing to forget."""
 
     async def keep(self, execution_id: str, number: int, value: Json) -> None:
         """Durable on return. Raises CredentialError, StoreError."""
         name = _name(execution_id, number)
         sealed = seal_value(await self._data_key(), name, msgspec.json.encode(value))
+        self.kept_some = True
         await self._store.put_blob(name, sealed)
 
     async def find(self, execution_id: str, number: int) -> Json:
@@ -45,6 +48,7 @@ class SealedValues:
     async def executions(self) -> list[str]:
         """Those of which something is kept."""
         names = await self._store.blobs(_FOLDER)
+        self.kept_some = self.kept_some or bool(names)
         return list(dict.fromkeys(name.split("/")[1] for name in names))
 
     async def _data_key(self) -> bytes:

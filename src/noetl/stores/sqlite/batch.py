@@ -116,6 +116,7 @@ class AppendBatch:
         self._events: list[object] = []
         self._answered: list[int] = []
         self._delivered: list[int] = []
+        self._audit: list[tuple[object, ...]] = []
 
     def apply(self, appends: Sequence[Append]) -> list[Verdict]:
         """Writes what is accepted; a verdict for each."""
@@ -133,6 +134,7 @@ class AppendBatch:
             self._connection.execute(WRITE["take"], (json_text(self._answered),))
         if self._delivered:
             self._connection.execute(WRITE["sent"], (json_text(self._delivered),))
+        insert_rows(self._connection, "put_audit", self._audit)
         return verdicts
 
     @property
@@ -183,6 +185,7 @@ class AppendBatch:
         self._add_events(change.x, append.rows)
         self._answered += append.answers
         self._delivered += append.delivered
+        self._audit += [entry[:-1] for entry in append.audit]
         change.advance(append)
         return Committed(change.version)
 

@@ -79,7 +79,9 @@ class SqliteStore:
         self._reader = connection if read_only or filename == MEMORY else open_reader(filename)
         self._writer = SqliteWriter(connection, filename, inline=inline, patience=patience)
         # Where the loop must not stand still, what may read many rows is read elsewhere.
-        self._search = SearchThread(filename, search_seconds) if inline == "nothing" else None
+        self._search = (
+            SearchThread(filename, search_seconds) if inline in ("nothing", "quick commits") else None
+        )
         self._closed = False
 
     @classmethod
@@ -94,9 +96,9 @@ class SqliteStore:
     ) -> "SqliteStore":
         """The store in this file, made if there is none; its folder must exist.
 
-        A server, whose loop must not stand still, says `inline="nothing"`. `patience` is how many seconds
-        another process may hold the file before StoreBusy, `search_seconds` how long a list may take there
-        before StoreSlow. `max_pages`, of 8 KiB, limits its size.
+        A server, whose loop must not stand still, says `inline="quick commits"`. `patience` is how many
+        seconds another process may hold the file before StoreBusy, `search_seconds` how long a list may take
+        there before StoreSlow. `max_pages`, of 8 KiB, limits its size.
         Raises StoreUnusable, StoreBusy.
         """
         return cls(
@@ -129,6 +131,9 @@ class SqliteStore:
 
     async def feed(self, *, after: int = 0, limit: int = 1_000) -> list[FeedEntry]:
         return self._query(reader.read_feed, after, limit)
+
+    async def feed_end(self) -> int:
+        return self._query(reader.read_feed_end)
 
     async def changes(self) -> AsyncIterator[None]:
         last_version, wait = None, POLL_SECONDS

@@ -9,7 +9,7 @@ from noetl.ports.catalog import ApiToken, AuditEntry, CatalogEntry
 from noetl.ports.credentials import SealedCredential
 from noetl.ports.store import Effects, ExecutionUnknown, InboxMessage, Snapshot
 from noetl.stores.checksums import checksum_of_document, checksum_of_snapshot
-from noetl.stores.sqlite.queries import WRITE, insert_effects
+from noetl.stores.sqlite.queries import WRITE, insert_effects, insert_rows
 from noetl.stores.sqlite.reader import (
     find_identity,
     list_credential_rows,
@@ -138,5 +138,4 @@ def revoke_api_token(connection: apsw.Connection, name: str, at: int) -> bool:
 
 
 def put_audit(connection: apsw.Connection, entries: Sequence[AuditEntry]) -> None:
-    for entry in entries:
-        connection.execute(WRITE["put_audit"], entry[:-1])
+    insert_rows(connection, "put_audit", [entry[:-1] for entry in entries])

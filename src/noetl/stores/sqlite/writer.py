@@ -7,6 +7,7 @@ appends gather in the queue, and the next commit takes them all.
 import asyncio
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -27,12 +28,16 @@ LOG_ROOM = 512 << 10
 _FRAME_HEADER = 24
 T = TypeVar("T")
 Job: TypeAlias = Callable[[apsw.Connection], T]
-Inline: TypeAlias = Literal["nothing", "commits", "everything"]
+Inline: TypeAlias = Literal["nothing", "quick commits", "commits", "everything"]
 Work: TypeAlias = Sequence[Append] | Job[Any]
 QUEUE_BYTES = 32 << 20
 """What may wait for the disk; beyond it callers wait."""
 INLINE_ROWS = 512
 """More than this is worth two changes of threads: meanwhile the loop can go on."""
+QUICK_SECONDS = 0.001
+"""What a commit takes at most that a server does in its loop's own thread."""
+QUICK_ROW = 10
+"""So many in a row must have been quick."""
 COMMIT_BYTES = 4 << 20
 """What goes into one commit, roughly: a larger one gains nothing and delays the first in it."""
 THREAD = "noetl-writer"
@@ -86,8 +91,9 @@ class SqliteWriter:
     """Runs work in transactions, in the order of the calls. Belongs to one event loop.
 
     `inline` says what is done in the loop's own thread. `commits`: while nothing is queued, it saves two
-    changes of threads, but the loop stands still for as long as the disk takes. `everything`: there is
-    no thread. `patience` is how many seconds another process may hold the database.
+    changes of threads, but the loop stands still for as long as the disk takes. `quick commits`: the same as
+    long as the disk takes no longer than the changes of threads would. `everything`: there is no thread.
+    `patience` is how many seconds another process may hold the database.
     """
 
     def __init__(
@@ -108,6 +114,8 @@ class SqliteWriter:
         self._closed = False
         self._known_versions = NO_KNOWN_VERSIONS
         self._busy_timeout_ms = -1
+        self._quick_commits = 0
+        """So many of the last ones were quick, one after the other."""
         self._log = (
             WriteAheadLog(connection) if connection.filename_wal and not connection.readonly("main") else None
         )
@@ -147,7 +155,10 @@ class SqliteWriter:
 
     def _may_commit_inline(self, appends: Sequence[Append]) -> bool:
         # Never past what is queued or waits for room: writes take effect in the order of their calls.
-        if self._inline == "commits" and not self._queued_count and not self._queue_lock.locked():
+        is_allowed = self._inline == "commits" or (
+            self._inline == "quick commits" and self._quick_commits >= QUICK_ROW
+        )
+        if is_allowed and not self._queued_count and not self._queue_lock.locked():
             return sum([len(append.rows) for append in appends]) <= INLINE_ROWS
         return self._inline == "everything"
 
@@ -226,12 +237,14 @@ class SqliteWriter:
         return [list(islice(remaining, len(group))) for group in groups]
 
     def _append(self, appends: Sequence[Append], known_versions: KnownVersions) -> list[Verdict]:
+        began = time.monotonic()
         with self._transaction:
             batch = AppendBatch(self._connection, known_versions)
             verdicts = batch.apply(appends)
             if self._log:
                 self._log.make_room()  # inside, where nobody else can lengthen the log
         self._known_versions = batch.known
+        self._quick_commits = self._quick_commits + 1 if time.monotonic() - began < QUICK_SECONDS else 0
         return verdicts
 
     def _deliver(self, group: Sequence[_QueuedWork], results: list[Any] | Exception) -> None:

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from noetl.ports.catalog import ApiToken, AuditEntry, CatalogEntry
-from noetl.ports.store import Effects, Store
+from noetl.ports.store import Committed, Conflict, Effects, KeyTaken, Store
 from noetl.testing.store.store_fixtures import begin_execution, commit_accepted, new_append, store_test
 
 
@@ -106,6 +106,22 @@ class CatalogCases:
         assert await store.put_api_token(late)
         assert await store.put_api_token(_token("a", "t4"))
         assert await store.api_tokens() == [_token("a", "t4"), late]
+
+    @store_test
+    async def test_what_an_append_brings_for_the_audit_is_written_with_it_or_not_at_all(
+        self, store: Store
+    ) -> None:
+        first, second, third = (AuditEntry(at, "ada", "admin", "start", "", "", 201) for at in range(3))
+        verdicts = await store.commit(
+            [
+                new_append("a", 0, start_key="key", audit=(first,)),
+                new_append("b", 0, start_key="key", audit=(second,)),
+                new_append("a", 7, audit=(second,)),
+                new_append("c", 0, audit=(third,)),
+            ]
+        )
+        assert verdicts == [Committed(1), KeyTaken("a"), Conflict(1), Committed(1)]
+        assert [entry._replace(id=0) for entry in await store.audit()] == [third, first]
 
     @store_test
     async def test_the_audit_tells_the_newest_first(self, store: Store) -> None:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from noetl.ports.catalog import AuditEntry
 from noetl.ports.store import NO_EFFECTS, Append, Committed, Effects, Row, Store, merge_effects
 
 StoreOpener: TypeAlias = Callable[[], Store]
@@ -61,6 +62,7 @@ def new_append(
     ts: int = 0,
     start_key: str = "",
     answers: tuple[int, ...] = (),
+    audit: tuple[AuditEntry, ...] = (),
 ) -> Append:
     """One row for each of `effects`, or one that changes nothing. The time of row n is `ts` + n."""
     changes = effects or (NO_EFFECTS,)
@@ -71,6 +73,7 @@ def new_append(
         effects=reduce(merge_effects, changes),
         start_key=start_key,
         answers=answers,
+        audit=audit,
     )
 
 

@@ -176,4 +176,5 @@ RETURNING name;
 UPDATE api_token SET revoked_at = ?2 WHERE name = ?1 AND revoked_at = 0 RETURNING name;
 
 -- name: put_audit
-INSERT INTO audit (at, by, role, action, target, address, status) VALUES (?, ?, ?, ?, ?, ?, ?);
+INSERT INTO audit (at, by, role, action, target, address, status)
+SELECT * FROM (VALUES (?, ?, ?, ?, ?, ?, ?)) WHERE column1 IS NOT NULL;
