@@ -1,13 +1,13 @@
 """Counts the instructions that a repeated run of a workload takes, and whose they are. Needs valgrind.
 
     .venv/bin/python -m bench.instructions w2b
-    .venv/bin/python -m bench.instructions w3b --laps 3 --shrink 8
+    .venv/bin/python -m bench.instructions w3b --laps 2 --runs 200
 
-Unlike times they are nearly the same on a busy machine. What the system does, the disk above all, is not in
-them.
+Unlike times they are the same on a busy machine. What the system does, the disk above all, is not in them.
 """
 
 import argparse
+import itertools
 import os
 import re
 import subprocess
@@ -15,14 +15,22 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from bench.workload_table import WORKLOADS
+from bench.workload_table import WORKLOADS, Workload
 from bench.workloads.documents import document_of
 from bench.workloads.engine import BenchEngine, with_engine
+from noetl.system import SYSTEM
 
 SHAPES = ("chain", "loop")
 WARM_UPS = 3
+TICK = 40e-6
+"""Seconds by which the engine's clock goes on with each look at it: about what lies between two looks.
+
+Beside valgrind the true clock is fifty times as fast as the work: a turn of the scheduler would be over
+after a step or two, and each would have a commit of its own.
+"""
 LIBRARIES = {
     "libpython": "interpreter",
     "python": "interpreter",
@@ -41,24 +49,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
     names = [name for name, workload in WORKLOADS.items() if workload.shape in SHAPES]
     parser.add_argument("workload", choices=names)
     parser.add_argument("--laps", type=int, default=3, help="runs to count, after those to warm up")
-    parser.add_argument("--shrink", type=int, default=1, help="divides the sizes")
+    parser.add_argument("--runs", type=int, default=0, help="how many at once, if not as many as measured")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.inside:
-        run_laps(options.workload, options.laps, options.shrink)
+        run_laps(options.workload, options.laps, options.runs)
         return
-    steps = WORKLOADS[options.workload].shrunk(options.shrink).steps_of_lap * options.laps
-    counts = count_instructions(options.workload, options.laps, options.shrink)
+    steps = _workload(options.workload, options.runs).steps_of_lap * options.laps
+    counts = count_instructions(options.workload, options.laps, options.runs)
     print(f"{options.workload}: {sum(counts.values()) / steps:,.0f} instructions a step")
     for library, count in counts.most_common():
         print(f"{count / steps:>12,.0f}  {count / sum(counts.values()):>6.1%}  {library}")
 
 
-def count_instructions(name: str, laps: int, shrink: int) -> Counter[str]:
+def _workload(name: str, runs: int) -> Workload:
+    workload = WORKLOADS[name]
+    return replace(workload, runs=runs) if runs else workload
+
+
+def count_instructions(name: str, laps: int, runs: int) -> Counter[str]:
     """Those of all laps together, by the library that they stand in."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "callgrind.out"
-        inside = ["-m", "bench.instructions", name, "--laps", str(laps), "--shrink", str(shrink), "--inside"]
+        inside = ["-m", "bench.instructions", name, "--laps", str(laps), "--runs", str(runs), "--inside"]
         valgrind = ["valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={output}"]
         # One order of sets and dictionaries, so that two counts differ by little.
         environment = {**os.environ, "PYTHONHASHSEED": "0"}
@@ -104,9 +117,10 @@ def _library(path: str) -> str:
     )
 
 
-def run_laps(name: str, laps: int, shrink: int) -> None:
+def run_laps(name: str, laps: int, runs: int) -> None:
     """What is counted: one document again and again in one process."""
-    workload = WORKLOADS[name].shrunk(shrink)
+    workload = _workload(name, runs)
+    ticks = itertools.count()
 
     async def work(engine: BenchEngine) -> None:
         source = document_of(workload)
@@ -117,7 +131,7 @@ def run_laps(name: str, laps: int, shrink: int) -> None:
             await engine.run(source, workload.runs)
         _instrument("off")
 
-    with_engine(work)
+    with_engine(work, system=SYSTEM._replace(monotonic=lambda: next(ticks) * TICK))
 
 
 def _instrument(state: str) -> None:

@@ -15,12 +15,15 @@ from noetl.engine.service import Watch
 from noetl.events.bodies import TaskProcessed
 from noetl.events.codec import decode
 from noetl.events.event_kind import EVENT_KINDS
+from noetl.loader import installed_kinds
 from noetl.local import Local
 from noetl.ports.store import Row
 from noetl.stores.home_folder import Home
 from noetl.stores.ownership import Owners
 from noetl.stores.results.file_backend import FileResults
 from noetl.stores.sqlite.store import SqliteStore
+from noetl.system import SYSTEM, System
+from noetl.tools.host.worker_tools import Tools
 
 T = TypeVar("T")
 
@@ -81,24 +84,31 @@ def _is_good(row: Row, expected: object) -> bool:
 
 
 @asynccontextmanager
-async def open_engine(folder: Path, watch: Watch | None = None) -> AsyncIterator[BenchEngine]:
+async def open_engine(
+    folder: Path, watch: Watch | None = None, system: System = SYSTEM
+) -> AsyncIterator[BenchEngine]:
     """`watch` gets events when they are durable."""
     home = Home(folder)
     store = SqliteStore.at(home.store)
     try:
         owners, results = Owners(home.owners), FileResults(home.results)
-        async with Local(store, owners=owners, results=results, watch=watch) as local:
+        tools = Tools(installed_kinds(), system)
+        async with Local(
+            store, owners=owners, results=results, watch=watch, tools=tools, system=system
+        ) as local:
             yield BenchEngine(local, store)
     finally:
         await store.close()
 
 
-def with_engine(work: Callable[[BenchEngine], Awaitable[T]], watch: Watch | None = None) -> T:
+def with_engine(
+    work: Callable[[BenchEngine], Awaitable[T]], watch: Watch | None = None, system: System = SYSTEM
+) -> T:
     """What `work` gives, on an engine in a folder of its own."""
 
     async def run_work() -> T:
         with tempfile.TemporaryDirectory() as folder:
-            async with open_engine(Path(folder), watch) as engine:
+            async with open_engine(Path(folder), watch, system) as engine:
                 return await work(engine)
 
     dedicate_process()  # as the command line does

@@ -24,7 +24,7 @@ from noetl.ports.store import (
     fact_values,
     merge_effects,
 )
-from noetl.stores.checksums import checksum_of_append
+from noetl.stores.checksums import checksum_of_append, pack_numbers
 from noetl.stores.sqlite.queries import (
     WRITE,
     fact_columns,
@@ -190,12 +190,12 @@ class AppendBatch:
         return Committed(change.version)
 
     def _add_events(self, x: int, rows: Sequence[Row]) -> None:
-        numbers: list[int] = []
+        numbers: list[bytes] = []
         bodies: list[bytes] = []
         # One flat list: it is what the statement is bound to, and no tuple is kept for each event.
         values = self._events
         for seq, ts, kind, version, body, last in map(astuple, rows):  # with one call for each row, not six
-            numbers += (seq, ts, kind, version, last, len(body))
+            numbers.append(pack_numbers(seq, ts, kind, version, last, len(body)))
             bodies.append(body)
             checksum = None
             if last:  # a fork brings many appends along, everybody else one
