@@ -1,5 +1,6 @@
 """Who may do what; what listens where; what is written down."""
 
+import asyncio
 import json
 import os
 import socket
@@ -9,11 +10,22 @@ from pathlib import Path
 from typing import Any, get_args
 from urllib import error, request
 
+import aiohttp
 import pytest
 import trustme
 
 from noetl.client.http_client import Client
 from noetl.client.server_requests import ServerError, ServerUnreachable
+from noetl.ports.control import (
+    PROTOCOL,
+    SUBPROTOCOL,
+    Beaten,
+    Heartbeat,
+    Register,
+    Registered,
+    decode_from_server,
+    encode_message,
+)
 from noetl.ports.http_api import Role, StartExecution
 from noetl.server.http.access import may_act_as
 from noetl.server.http.application import ENDPOINTS
@@ -141,6 +153,29 @@ def test_a_stream_says_nothing_more_when_its_token_is_revoked(server: ServerProc
         rest = b"".join(lines)
     assert b"event: " not in rest
     assert server.client.show(execution_id).status == "cancelled"
+
+
+def test_the_socket_of_a_worker_is_closed_when_its_token_is_revoked(server: ServerProcess) -> None:
+    token = server.client.create_token("talking", "worker").token
+
+    async def talk() -> int | None:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with (
+            aiohttp.ClientSession(server.url, headers=headers) as http,
+            http.ws_connect("/api/worker/stream", protocols=(SUBPROTOCOL,)) as socket,
+        ):
+            register = Register(protocol=PROTOCOL, worker="talking", slots=0, kinds=(), pools=("talking",))
+            await socket.send_bytes(encode_message(register))
+            assert isinstance(decode_from_server(await socket.receive_bytes()), Registered)
+            await socket.send_bytes(encode_message(Heartbeat()))
+            assert decode_from_server(await socket.receive_bytes()) == Beaten(known=True)
+            await asyncio.to_thread(server.client.revoke_token, "talking")
+            while not socket.closed:
+                await socket.send_bytes(encode_message(Heartbeat()))
+                await socket.receive()
+            return socket.close_code
+
+    assert asyncio.run(talk()) == 1008
 
 
 def test_workers_are_answered_with_problem_documents_too(

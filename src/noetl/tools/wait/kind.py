@@ -79,7 +79,7 @@ EXAMPLE = """\
 name: approval
 kind: wait
 signal: approved
-title: Refund {{ workload.order }}?
+title: Refund {{ args.order }}?
 schema: { type: object, properties: { ok: { type: boolean } }, required: [ok] }
 assignee: [ann, bob]
 spec: { timeout: 3600 }
