@@ -92,6 +92,9 @@ def test_what_comes_while_news_are_read_is_read_afterwards(
     early = held[0].fetch()
     server.client.signal(gated, "end")
     _status(witness, "completed")
+    # What the witness has heard, this tab has heard once it has drawn.
+    page.bring_to_front()
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
     held[0].fulfill(response=early)
     _card(page, "last", "completed")
 
