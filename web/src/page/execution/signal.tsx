@@ -47,7 +47,7 @@ export function SignalDialog({ model, close }: { model: ExecutionModel; close: (
   return (
     <Dialog title="Send a signal" close={close} foot={foot}>
       <form class="form" onSubmit={(event) => void send(event)}>
-        <div class="field"><label for="signal-name">Name</label><input id="signal-name" class="input" list="signal-names" value={name} onInput={(event) => setName(event.currentTarget.value)} /><datalist id="signal-names">{awaited.map((signal) => <option key={signal} value={signal} />)}</datalist><p class="help">{awaited.length ? `It waits for ${awaited.join(", ")}.` : "Nothing waits for a signal now; one that is sent is kept."} What asks a person is answered in the <a href={href("/inbox")}>inbox</a>.</p></div>
+        <div class="field"><label for="signal-name">Name</label><input id="signal-name" class="input" list="signal-names" value={name} onInput={(event) => setName(event.currentTarget.value)} /><datalist id="signal-names">{awaited.map((signal) => <option key={signal} value={signal} />)}</datalist><p class="help">{awaited.length ? `It waits for ${awaited.join(", ")}.` : "No task waits for a signal now; one that is sent is kept."} What asks a person is answered in the <a href={href("/inbox")}>inbox</a>.</p></div>
         <div class="field">
           <label for="signal-payload">Payload <span class="type">JSON</span></label>
           <textarea id="signal-payload" class="input code" rows={4} spellcheck={false} aria-invalid={payload.wrong !== null} value={text} onInput={(event) => setText(event.currentTarget.value)} />
