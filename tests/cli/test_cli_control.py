@@ -546,6 +546,7 @@ def test_all_that_match_are_steered_on_the_embedded_store(folder: Path) -> None:
         ("cancel", "latest", "--where", "path=a"),
         ("cancel", "--where", "colour=red"),
         ("cancel", "--where", "status"),
+        ("cancel", "--where", "status=faild"),
         ("cancel", "--where", "status=failed,status=running"),
         ("cancel", "--where", "label=team"),
         ("cancel", "--where", "version=2"),

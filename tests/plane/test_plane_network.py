@@ -1,12 +1,21 @@
 """What lies between a worker and its server: proxies without WebSockets, and connections that break."""
 
+import signal
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.plane.plane_processes import HELD, MeetingPoint, Plane, WorkerProcess, counted_kinds, kinds
+from tests.plane.plane_processes import (
+    HELD,
+    PATIENCE,
+    MeetingPoint,
+    Plane,
+    WorkerProcess,
+    counted_kinds,
+    kinds,
+)
 from tests.plane.proxy import Proxy
 from tests.plane.test_plane_losses import reasons
 from tests.plane.test_plane_runs import CHAIN, LARGE, run_in_process
@@ -81,6 +90,27 @@ def test_a_connection_that_breaks_loses_nothing_and_repeats_nothing(
         assert Counter(kinds(events))["TaskProcessed"] == 2
         assert reasons(events) == []
         assert worker.stop() == 0
+
+
+def test_a_connection_that_breaks_while_its_worker_leaves_costs_no_lease(
+    long_lived: Plane, meeting: MeetingPoint
+) -> None:
+    with Proxy(long_lived.port) as proxy:
+        worker = worker_behind(long_lived, proxy, "leaving")
+        execution_id = long_lived.start(in_pool("leaving", HELD), port=meeting.port)
+        guest = meeting.next_guest()
+        worker.send_signal(signal.SIGTERM)
+        worker.wait_for("worker draining")
+        for times in (1, 2):  # the second time the server knows that it takes nothing
+            assert proxy.cut()
+            worker.wait_for("connected again", times)
+        guest.let_go("in the end")
+        assert worker.process.wait(PATIENCE) == 0
+        long_lived.worker("--pool", "leaving")
+        assert long_lived.end(execution_id)["result"] == {"word": "in the end"}
+    events = long_lived.events(execution_id)
+    assert reasons(events) == ["released"]
+    assert Counter(kinds(events))["TaskStarted"] == 2
 
 
 @pytest.mark.parametrize("refuse_upgrade", [False, True], ids=["stream", "requests"])

@@ -41,12 +41,12 @@ function Board({ data, reload }: { data: Overview; reload: () => Promise<void> }
   const failed = data.hours.reduce((sum, hour) => sum + hour.failed, 0);
   return (
     <div class="home">
-      <dl class="tiles">
+      <ul class="tiles">
         <Tile title={needs === 1 ? "needs you" : "need you"} count={needs} tone={needs ? "waiting" : "completed"} />
         <Tile title="running" count={data.running} tone="running" to={href("/executions", { status: "running" })} />
         <Tile title="paused" count={data.paused} tone="idle" to={href("/executions", { status: "paused" })} />
         <Tile title="failed in 24 h" count={failed} tone={failed ? "failed" : "idle"} to={href("/executions", { status: "failed", since: "24h" })} />
-      </dl>
+      </ul>
       <section class="panel attention">
         <header><h2>Needs attention</h2><span class="push small muted">the last 24 hours</span></header>
         {needs ? (
@@ -88,8 +88,8 @@ function Board({ data, reload }: { data: Overview; reload: () => Promise<void> }
 }
 
 function Tile({ title, count, tone, to }: { title: string; count: number; tone: string; to?: string }) {
-  const body = <><dd class={`numbers ${tone}-text`}>{count}</dd><dt>{title}</dt></>;
-  return to ? <a class="tile" href={to}>{body}</a> : <div class="tile">{body}</div>;
+  const body = <><strong class={`numbers ${tone}-text`}>{count}</strong> <span>{title}</span></>;
+  return <li>{to ? <a class="tile" href={to}>{body}</a> : <div class="tile">{body}</div>}</li>;
 }
 
 function Item({ status, title, to, note, action }: { status: string; title: string; to: string; note: ComponentChildren; action?: ComponentChildren }) {

@@ -56,7 +56,7 @@ function WorkerCard({ worker, reload }: { worker: WorkerItem; reload: () => Prom
   return (
     <article class="panel card">
       <div class="row">
-        <h3 class="grow cut" title={worker.session}>{worker.worker}</h3>
+        <h2 class="grow cut" title={worker.session}>{worker.worker}</h2>
         <Status status={silent ? "failed" : drains ? "paused" : worker.runs.length ? "running" : "completed"} word={silent ? "silent" : drains ? "drains" : worker.runs.length ? "working" : "free"} />
       </div>
       <div class="row"><meter class="slots" min={0} max={Math.max(1, worker.slots)} value={worker.runs.length} aria-label="Slots in use" /><span class="muted small nowrap numbers">{worker.runs.length} of {plural(worker.slots, "slot")}</span></div>

@@ -79,7 +79,7 @@ EXAMPLE = """\
 name: approval
 kind: wait
 signal: approved
-title: Refund {{ args.order }}?
+title: May these prices go out?
 schema: { type: object, properties: { ok: { type: boolean } }, required: [ok] }
 assignee: [ann, bob]
 spec: { timeout: 3600 }

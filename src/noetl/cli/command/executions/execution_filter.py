@@ -16,7 +16,7 @@ from noetl.engine.remote_control import RemoteControl
 from noetl.home import result_store_of
 from noetl.model.errors import NoetlError
 from noetl.model.timestamp import iso_time
-from noetl.ports.store import ExecutionQuery, ExecutionRecord, Store
+from noetl.ports.store import ENDED_STATUSES, ExecutionQuery, ExecutionRecord, Store
 from noetl.settings import Configuration
 from noetl.stores.home_folder import Home
 from noetl.stores.ownership import Owners
@@ -24,6 +24,7 @@ from noetl.stores.ownership import Owners
 LocalOperation: TypeAlias = Callable[[RemoteControl, str], Awaitable[object]]
 """What is done to one execution of the embedded store. Raises NoetlError."""
 _KEYS = ("status", "path", "label", "since", "until", "version", "error_kind", "q")
+_STATUSES = ("running", "paused", *ENDED_STATUSES)
 _PAGE = 1_000
 
 where_option = click.option(
@@ -113,6 +114,9 @@ def parse_where(text: str) -> Matching:
                     raise CommandFailure("argument", f"--where: `{value}` is no version")
                 values[key] = int(value)
             case "status":
+                if value not in _STATUSES:
+                    hint = f"one of {', '.join(_STATUSES)}"
+                    raise CommandFailure("argument", f"--where: `{value}` is no status", hint=hint)
                 values[key] = (value,)
             case _:
                 values[key] = value
