@@ -17,7 +17,20 @@ SMALL_TARGETS = """() => [...document.querySelectorAll('button, input, select, t
 def violations(page: Page) -> list[str]:
     """What axe finds on a page."""
     page.evaluate(AXE.read_text())
-    options: dict[str, Any] = {"runOnly": RULES, "resultTypes": ["violations"]}
+    return _run(page, RULES)
+
+
+def violations_in_both_themes(page: Page) -> list[str]:
+    """What axe finds on a page that is shown in the light theme; what differs in the dark one are colours."""
+    light = violations(page)
+    page.emulate_media(color_scheme="dark", reduced_motion="reduce")  # no colours on their way
+    dark = _run(page, {"type": "rule", "values": ["color-contrast"]})
+    page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    return light + dark
+
+
+def _run(page: Page, rules: list[str] | dict[str, Any]) -> list[str]:
+    options: dict[str, Any] = {"runOnly": rules, "resultTypes": ["violations"]}
     violations = page.evaluate("options => axe.run(document, options)", options)["violations"]
     return [
         f"{item['id']}: {node['target']} {node['failureSummary']}"

@@ -12,16 +12,17 @@ import { Time } from "../view/time";
 interface Row {
   name: string;
   stored: CredentialItem | null;
+  /** Null if it is not known: the names are worth showing without. */
   usage: CredentialUsage | null;
 }
 
 async function read(signal: AbortSignal): Promise<Row[]> {
-  const [list, usage] = await Promise.all([get<CredentialList>("credentials", { signal }), get<CredentialUsageList>("credentials/usage", { signal })]);
-  const names = [...new Set([...list.credentials.map((item) => item.name), ...usage.usage.map((item) => item.name)])].sort();
+  const [list, usage] = await Promise.all([get<CredentialList>("credentials", { signal }), get<CredentialUsageList>("credentials/usage", { signal }).catch(() => null)]);
+  const names = [...new Set([...list.credentials.map((item) => item.name), ...(usage?.usage ?? []).map((item) => item.name)])].sort();
   return names.map((name) => ({
     name,
     stored: list.credentials.find((item) => item.name === name) ?? null,
-    usage: usage.usage.find((item) => item.name === name) ?? null,
+    usage: usage && (usage.usage.find((item) => item.name === name) ?? { name, stored: true, uses: [] }),
   }));
 }
 
@@ -74,7 +75,8 @@ export default function Credentials() {
 }
 
 function Uses({ usage }: { usage: CredentialUsage | null }) {
-  if (!usage?.uses.length) return <span class="muted">no registered playbook</span>;
+  if (!usage) return <span class="muted">not known</span>;
+  if (!usage.uses.length) return <span class="muted">no registered playbook</span>;
   return (
     <ul>
       {usage.uses.slice(0, 6).map((use) => <li key={`${use.path} ${use.step} ${use.task}`}><a href={href(`/playbooks/${use.path}@${use.version}`)}>{use.path}</a> <span class="muted small">{use.step}</span></li>)}
