@@ -121,7 +121,7 @@ def test_signal_pause_resume_and_cancel(open_page: OpenPage, gated: str) -> None
     assert _confirm(page, "Resume") == f"noetl executions resume {gated}"
     _status(page, "running")
     page.get_by_role("button", name="Signal").click()
-    page.get_by_label("Name").fill("go")
+    expect(page.get_by_label("Name")).to_have_value("go")
     page.get_by_label("Payload").fill("{")
     expect(page.get_by_role("button", name="Send")).to_be_disabled()
     page.get_by_label("Payload").fill('{"by": "page"}')

@@ -75,7 +75,7 @@ function FirstDifference({ data }: { data: ExecutionDiff }) {
         <span class="muted">{data.common ? `the first ${grouped(data.common)} events are the same` : "from the first event on"}</span>
       </header>
       <div class="panel-body stack">
-        <p><Prose text={divergence.what} /> {divergence.path && <code>{divergence.path}</code>}</p>
+        <p><Prose text={divergence.what} /> {divergence.path && !divergence.what.includes(divergence.path) && <code>{divergence.path}</code>}</p>
         <div class="compare-sides">
           <EventCard name="A" execution={data.a.execution_id} event={divergence.a} />
           <EventCard name="B" execution={data.b.execution_id} event={divergence.b} />
