@@ -86,8 +86,8 @@ def s3_server() -> Iterator[S3Server]:
             config=server.auth,  # type: ignore[arg-type]  # a mapping of known keys
             client_options={"allow_http": True},
             retry_config={
-                "max_retries": 300,
-                "retry_timeout": timedelta(seconds=60),
+                "max_retries": 2_000,
+                "retry_timeout": timedelta(seconds=240),
                 "backoff": {
                     "init_backoff": timedelta(milliseconds=100),
                     "max_backoff": timedelta(milliseconds=200),

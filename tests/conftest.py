@@ -16,9 +16,11 @@ from hypothesis import HealthCheck, settings
 from bench.s3_server import S3Server, s3_server
 from tests.new_seeds import RUN_SEED
 
+gc.disable()  # until all is collected: what is imported and found stays
+
 pytest.register_assert_rewrite("noetl.testing")
 
-pytest_plugins = ["tests.postgres", "tests.file_order"]
+pytest_plugins = ["tests.postgres", "tests.file_order", "tests.part_times"]
 
 # A deadline for each example, or for making one, would measure the machine; the timeout of a test is
 # enough. Runs are repeatable but for what RUN_SEED adds; `--hypothesis-profile=explore` looks for new
@@ -52,7 +54,7 @@ def pytest_report_header() -> str:
 
 def pytest_collection_finish() -> None:
     """Ten thousand tests and all that they import live until the end: a fifth of the time went into walking them."""
-    gc.collect()
+    gc.enable()
     gc.freeze()
     gc.set_threshold(10_000)
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.faults.laws import RecordedExecution
+from noetl.engine.history.history_views import verify_history
 from noetl.engine.history.read import History, read_history
 from noetl.engine.history.store_check import check_store
-from noetl.engine.history.verify_history import verify_history
 from noetl.events.bodies import LoopDone, StepDone, StepScheduled, TaskProcessed
 from noetl.events.identifiers import run_id, task_run_id
 from noetl.ports.store import ExecutionQuery

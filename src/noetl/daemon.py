@@ -2,9 +2,10 @@
 
 import asyncio
 import os
+import secrets
 import signal
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,19 +15,23 @@ from starlette.routing import BaseRoute
 
 from noetl.embedded_worker import EmbeddedOptions, EmbeddedWorker
 from noetl.engine.catalog.catalog_playbooks import CatalogPlaybooks
+from noetl.engine.history.history_views import HistoryViews
+from noetl.engine.history.wait_reader import WaitReader
 from noetl.engine.remote_control import RemoteControl
 from noetl.engine.task_log import TaskLog
 from noetl.home import key_location, result_store_of
 from noetl.model.timestamp import now_micros
-from noetl.ports.http_api import TokenRequest
+from noetl.ports.admin_api import TokenRequest
 from noetl.ports.store import Store
 from noetl.process_log import LogEvent, log_event
 from noetl.server.engine_observer import EngineObserver
 from noetl.server.http.access import caller_of, may_act_as
 from noetl.server.http.application import create_application
+from noetl.server.http.browser_sessions import KEY_BYTES, BrowserSessions
 from noetl.server.http.event_bell import EventBell
 from noetl.server.http.http_server import HttpServer, ListenFailed, TlsFiles, is_loopback, listen, url_of
 from noetl.server.http.resources import AuditLog, ServerResources
+from noetl.server.http.session_endpoints import login_path
 from noetl.server.plane.worker_routes import worker_routes
 from noetl.server.server_engine import ServerEngine
 from noetl.settings import Configuration, installed_release
@@ -68,9 +73,12 @@ class ServerOptions(Struct, frozen=True, kw_only=True):
     tls: TlsFiles | None = None
     directory: Path = Path()
     """Where relative paths of playbooks start."""
+    hosts: frozenset[str] = frozenset()
+    """Names that a server on loopback answers to, beside those of loopback: a proxy may pass its own on."""
 
 
-Announce = Callable[[ServerRecord], None]
+Announce = Callable[[ServerRecord, str], None]
+"""Hears where the server answers, and the path of a login link; empty if there is none."""
 
 
 async def run_server(
@@ -97,14 +105,15 @@ async def run_server(
             async with open_resources(configuration, home, store, options) as resources:
                 count = resources.observer.measures.count_request
                 plane_routes = worker_routes(resources.plane, _worker_token, count)
-                application = create_application(resources, [*routes, *plane_routes])
+                hosts = options.hosts if is_loopback(options.host) else None
+                application = create_application(resources, [*routes, *plane_routes], hosts)
                 server = HttpServer(application, listener, options.tls)
                 worker = make_embedded_worker(configuration, options, resources)
                 serving = asyncio.create_task(server.serve())
                 await server.wait_until_started(serving)
                 record = ServerRecord(url_of(listener, options.tls), os.getpid())
                 write_server_record(home, record)
-                announce(record)
+                announce(record, _login_link(resources.browser_sessions, home, options.host))
                 log_event(LogEvent.SERVER_READY, url=record.url, executions=resources.engine.live_executions)
                 await _serve_until_told(server, serving, resources, worker, signals)
         except Exception as error:  # raised again: the operator's log has it, whatever it is
@@ -162,6 +171,25 @@ async def _make_local_token(store: Store, request: TokenRequest, file: Path, now
     write_private_file(file, created.token.encode() + b"\n")
 
 
+def _login_link(sessions: BrowserSessions, home: Home, host: str) -> str:
+    """On loopback: a session of the one who started the server."""
+    return (
+        login_path(sessions.make_code(token_hash(read_token_file(home.admin_token))))
+        if is_loopback(host)
+        else ""
+    )
+
+
+def _session_key(home: Home) -> bytes:
+    """What signs sessions: made once, so that they outlive the server."""
+    with suppress(FileNotFoundError):
+        if len(key := home.session_key.read_bytes()) == KEY_BYTES:
+            return key
+    key = secrets.token_bytes(KEY_BYTES)
+    write_private_file(home.session_key, key)
+    return key
+
+
 @asynccontextmanager
 async def open_resources(
     configuration: Configuration, home: Home, store: Store, options: ServerOptions
@@ -198,6 +226,7 @@ async def open_resources(
                 store=store,
                 playbooks=playbooks,
                 results=results,
+                views=HistoryViews(store, results, playbooks.allow_kinds),
                 logs=logs,
                 credentials=credentials,
                 control=RemoteControl(store, owners, results, playbooks),
@@ -205,6 +234,8 @@ async def open_resources(
                 observer=observer,
                 plane=engine.plane,
                 audit_log=AuditLog(store),
+                browser_sessions=BrowserSessions(_session_key(home)),
+                wait_reader=WaitReader(store, settings.allow_kinds),
                 home=home,
                 started_at=now_micros(),
             )

@@ -173,3 +173,5 @@ class _PlaneConnection:
     def close(self) -> None:
         if self._superseded is not None:
             self._superseded.cancel()
+        if self._session is not None:
+            self._plane.disconnected(self._session)

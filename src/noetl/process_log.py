@@ -72,7 +72,7 @@ class LogEvent(Enum):
     SERVER_UNREACHABLE = (
         "server unreachable",
         "warning",
-        "Said by a worker: it cannot connect, and tries again.",
+        "Said by a worker, once a minute: it cannot connect, and tries again.",
     )
     STREAM_REFUSED = (
         "stream refused",

@@ -162,6 +162,15 @@ def installed_release() -> str:
         return "0"
 
 
+@cache
+def machine_zone() -> str:
+    """The IANA name of this machine's time zone; `UTC` where it says none."""
+    if name := os.environ.get("TZ", "").lstrip(":"):
+        return name
+    target = os.path.realpath("/etc/localtime")
+    return target.rpartition("zoneinfo/")[2] if "zoneinfo/" in target else "UTC"
+
+
 def _working_directory() -> Path:
     try:
         return Path.cwd()

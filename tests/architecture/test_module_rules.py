@@ -10,14 +10,11 @@ from tests.architecture.source_tree import FOLDERS, ROOT, Module, importers, mod
 SMALL = 60
 """Lines below which a module with one importer belongs into that."""
 SMALL_MODULES = {
-    "noetl.dsl.document.signals": "keeps what a playbook says of signals out of the command that sends them",
     "noetl.engine.execution_timers": "the times of one process, apart from those that a server has in its store",
     "noetl.engine.value_transfer": "what one execution hands to another, apart from who starts and ends them",
-    "noetl.engine.history.verify_history": "keeps the kernel's verification out of the command that asks for it",
     "noetl.expr.analysis.comparisons": "syntax trees stay in `expr`, what the checks make of them does not",
     "noetl.testing.simulator.simulation_report": "what a simulation says, apart from the program that prints it",
     "noetl.tools.noop.kind": "a kind is a package",
-    "noetl.tools.wait.kind": "a kind is a package",
     "noetl.tools.workbook.kind": "a kind is a package",
     "noetl.worker.value_cache": "a cache with a bound, apart from the runner",
 }

@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,6 @@ from contextlib import ExitStack
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from threading import Lock
 
 import noetl.cli
 
@@ -49,7 +49,7 @@ class CommandForks:
     """The process that forks, seen from the tests. It ends with this process, however that ends."""
 
     def __init__(self) -> None:
-        self._running = Lock()
+        self._running = threading.Lock()
         self._startup = _startup_variables(os.environ)
         self._connection, connection = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with connection:
@@ -166,7 +166,32 @@ def _become_child_of_request(connection: socket.socket) -> None:
     sys.argv = [noetl.cli.__file__, *arguments]
 
 
+def _run_command() -> None:
+    """Ends the process as Python does, without taking all modules apart.
+
+    A child would copy every page of them for that, which takes longer than most commands.
+    """
+    try:
+        noetl.cli.main()
+    except SystemExit as end:
+        if isinstance(end.code, int) and _has_said_all():
+            os._exit(end.code)
+        raise
+
+
+def _has_said_all() -> bool:
+    """Does what comes before that."""
+    threading._shutdown()  # type: ignore[attr-defined]  # there is no public name for it
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        return False
+    return True
+
+
 if __name__ == "__main__":
     _preload()
     _become_child_of_request(socket.socket(fileno=int(sys.argv[1])))
-    noetl.cli.main()
+    _run_command()

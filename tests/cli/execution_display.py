@@ -5,9 +5,11 @@ from typing import Any
 from noetl.cli.progress.display import LineProgress
 from noetl.cli.progress.progress_model import ProgressModel
 from noetl.cli.report.execution_report import ExecutionReport
-from noetl.cli.report.failed_attempts import FailedAttempts
 from noetl.cli.report.follow_up import FollowUp
 from noetl.engine.catalog.playbook_record import PlaybookSource
+from noetl.engine.history.failed_attempts import FailedAttempts
+from noetl.engine.history.failure_chain import describe_failure
+from noetl.engine.summary import execution_of, first_failure
 from noetl.settings import read_settings
 from tests.kernel.driver import EXECUTION, Driver
 from tests.playbooks import document_of
@@ -32,7 +34,6 @@ def progress_lines(driver: Driver, *, verbose: bool = False) -> list[str]:
 def report_of(driver: Driver, text: str) -> ExecutionReport:
     attempts = FailedAttempts()
     attempts.observe(EXECUTION, driver.events)
-    last_ts = driver.events[-1].ts
-    return ExecutionReport(
-        driver.state, FOLLOW_UP, PlaybookSource(document_of(text), "playbook.yaml"), attempts, last_ts
-    )
+    source = PlaybookSource(document_of(text), "playbook.yaml")
+    failures = [describe_failure(driver.state, source, attempts)] if first_failure(driver.state) else []
+    return ExecutionReport(execution_of(driver.state, last=driver.events[-1].ts), FOLLOW_UP, failures)

@@ -10,9 +10,11 @@ import pytest
 
 from noetl.api import open_local
 from noetl.cli.report.execution_report import ExecutionReport
-from noetl.cli.report.failed_attempts import FailedAttempts
 from noetl.cli.report.follow_up import FollowUp
 from noetl.engine.catalog.playbook_record import PlaybookSource
+from noetl.engine.history.failed_attempts import FailedAttempts
+from noetl.engine.history.failure_chain import describe_failure
+from noetl.engine.summary import execution_of
 from noetl.events.event import Event
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.settings import read_settings
@@ -56,7 +58,8 @@ async def _report(document: str, folder: Path) -> str:
     async with open_local(configuration, watch=watch) as (local, _):
         state = await local.wait_for_end(await local.start(source))
     assert state.status == "failed"
-    return ExecutionReport(state, FollowUp(configuration), source, attempts).ending()
+    failures = [describe_failure(state, source, attempts)]
+    return ExecutionReport(execution_of(state), FollowUp(configuration), failures).ending()
 
 
 def test_every_command_names_the_line_of_code_also_in_the_traceback(tmp_path: Path) -> None:

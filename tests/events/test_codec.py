@@ -95,7 +95,7 @@ def test_what_is_too_deep_is_refused() -> None:
         decode(STEP_DONE, data, FORMAT)
 
 
-@pytest.mark.parametrize("number", [0, -1, 34, 32767])
+@pytest.mark.parametrize("number", [0, -1, 35, 32767])
 def test_an_unknown_number_is_refused(number: int) -> None:
     with pytest.raises(EventUnreadable, match=f"event kind {number} is unknown here: a newer release"):
         decode(number, b"{}", FORMAT)

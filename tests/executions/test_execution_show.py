@@ -278,6 +278,7 @@ def test_a_failed_run_shows_whatever_the_others_did(
     assert noetl("executions", "show", "latest", "-o", "json").json["steps"]["work"] == {
         "status": "failed",
         "runs": 2,
+        "failed": 1,
         "duration_ms": 0,
     }
     assert re.search(

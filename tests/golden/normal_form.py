@@ -7,7 +7,7 @@ from msgspec.structs import fields
 
 from noetl.kernel.plan import Plan, StepPlan
 from noetl.kernel.state.agenda import OrderedSet
-from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.execution_state import ExecutionState, QueuedSignal
 from noetl.kernel.state.run_state import ExecutionInputs
 from noetl.kernel.state.variables import Variables
 
@@ -31,6 +31,8 @@ def normal_form(state: ExecutionState) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     match value:
+        case QueuedSignal():
+            return _plain(value.payload)  # all that older releases knew of it
         case Struct():
             return {
                 field.encode_name: _plain(member)

@@ -1,8 +1,10 @@
 """Each fast path gives what the slow path gives that it stands for."""
 
 import copy
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,7 @@ from noetl.dsl.document.playbook import Playbook
 from noetl.events.bodies import EventBody, TokenParked
 from noetl.events.codec import encode
 from noetl.events.event import Event
+from noetl.kernel.net import decider
 from noetl.kernel.net.admission import decide_admission
 from noetl.kernel.net.decider import decide_next
 from noetl.kernel.pipeline import policy
@@ -24,6 +27,7 @@ from noetl.kernel.plan import StepPlan, Watch
 from noetl.kernel.references.externalize import externalize
 from noetl.kernel.scopes import playbook_time
 from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.replay import dump_state
 from noetl.kernel.state.run_fold import evolve_run
 from noetl.kernel.state.run_state import RunState, Shard
 from noetl.kernel.state.shards import shard_at
@@ -338,6 +342,39 @@ def test_an_event_that_is_too_small_to_be_looked_at_holds_nothing_large(
         if len(encode(event.body)) <= driver.plan.smallest_limit:
             step = driver.plan.by_name.get(getattr(event.body, "step", ""))
             assert externalize(driver.plan, step, event.body, EXECUTION) == (event.body, [])
+
+
+def record_each_apart(
+    state: ExecutionState, bodies: list[EventBody], events: list[Event], now: int, sent: Sequence[bytes] = ()
+) -> None:
+    """The slow path of `_record`."""
+    for body in bodies:
+        if not decider._record_apart(state, body, events, now, sent):
+            return
+
+
+def proceed_until_nothing_is_found(state: ExecutionState, events: list[Event], now: int) -> list[Event]:
+    """The slow path of `_proceed`."""
+    while len(events) < decider.MAX_EVENTS_AT_ONCE and (bodies := decide_next(state, now)):
+        decider._record(state, bodies, events, now)
+    return events
+
+
+@settings(max_examples=100)
+@given(playbooks() | big_texts.map(lambda text: load_sound(text.replace("KNOBS", ""))), outcomes, choices)
+def test_what_is_recorded_as_it_was_decided_is_recorded_as_all_else_is(
+    playbook: Playbook, turns: list[int], order: list[int]
+) -> None:
+    fast = Chaos(playbook, turns, BIG_OUTCOMES).run_in_order(order).retry_if_failed()
+    with (
+        patch.object(decider, "_record", record_each_apart),
+        patch.object(decider, "_proceed", proceed_until_nothing_is_found),
+    ):
+        slow = Chaos(playbook, turns, BIG_OUTCOMES).run_in_order(order).retry_if_failed()
+    assert [event.data for event in fast.events] == [event.data for event in slow.events]
+    assert fast.events == slow.events
+    assert dump_state(fast.state) == dump_state(slow.state)
+    assert fast.stored == slow.stored
 
 
 @given(st.integers(0, 4_000_000_000_000_000))

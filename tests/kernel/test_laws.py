@@ -29,7 +29,7 @@ from tests.kernel.state_comparison import differences, from_snapshot
 def test_the_fold_knows_every_event() -> None:
     from typing import get_args
 
-    assert set(fold._FOLDS) == set(get_args(EventBody))
+    assert set(fold.FOLDS) == set(get_args(EventBody))
 
 
 @pytest.mark.spec("000 §10.3")

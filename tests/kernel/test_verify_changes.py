@@ -82,7 +82,7 @@ INPUTS: dict[str, tuple[str, ...]] = {
     "TokenClaimed": ("session", "worker"),
     "TaskStarted": ("at",),
     "TaskProcessed": ("outcome",),
-    "SignalReceived": ("signal", "payload", "by"),
+    "SignalReceived": ("signal", "payload", "by", "by_admin"),
     "CtxPatched": ("patches", "by"),
     "CancelRequested": ("by", "reason", "error"),
     "ExecutionPaused": ("by",),

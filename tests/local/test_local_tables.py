@@ -44,7 +44,7 @@ class Given:
         for name, value in {**call.inputs, "prev": call.prev}.items():
             forms[name] = _form(value)
             if isinstance(value, StoredReference):
-                async with call.objects.local(value) as path, asyncio.timeout(5):
+                async with call.objects.local(value) as path, asyncio.timeout(60):
                     forms[f"{name} file"] = path.read_bytes()[:4] == b"\xff\xff\xff\xff"
         return succeeded(forms)
 

@@ -10,7 +10,8 @@ import pytest
 
 from noetl.client.http_client import Client
 from noetl.client.server_requests import ServerError, ServerUnreachable
-from noetl.ports.http_api import StartExecution, TokenRequest
+from noetl.ports.admin_api import TokenRequest
+from noetl.ports.http_api import StartExecution
 from noetl.ports.store import StoreError
 from noetl.stores.api_tokens import make_token
 from noetl.stores.home_backup import back_up_home

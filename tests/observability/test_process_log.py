@@ -95,7 +95,8 @@ def test_the_end_of_a_server_is_said_unless_that_is_below_the_level(tmp_path: Pa
     events = [json.loads(line)["event"] for line in (tmp_path / "server.err").read_text().splitlines()]
     life = ["server starting", "server ready", "server draining", "server stopped"]
     assert [event for event in events if event.startswith("server")] == life
-    assert {*events} - {*life} == {"worker connected", "registered with the server"}, "its own worker"
+    own_worker = {"worker connected", "registered with the server", "worker left"}
+    assert {*events} - {*life} == own_worker
 
 
 def test_a_line_stays_one_line_whatever_is_in_it(stream: io.StringIO) -> None:

@@ -1,10 +1,12 @@
 """Workers and servers that are killed, stand still, or leave: runs go on, and nothing is recorded twice."""
 
 import signal
+import time
 from collections import Counter
 from typing import Any
 
-from tests.plane.plane_processes import HELD, PATIENCE, MeetingPoint, Plane, kinds
+from tests.plane.plane_processes import HELD, PATIENCE, MeetingPoint, Plane, WorkerProcess, kinds
+from tests.plane.proxy import Proxy
 
 
 def reasons(events: list[dict[str, Any]]) -> list[str]:
@@ -54,6 +56,30 @@ def test_a_worker_that_stood_still_past_its_lease_kills_its_task_and_changes_not
     assert Counter(names)["TaskProcessed"] == 2
     # On a busy machine the other worker may stand still for too long, too.
     assert set(reasons(plane.events(execution_id))) == {"expired"}
+
+
+def test_the_run_of_a_worker_that_is_cut_off_goes_on_elsewhere_soon_after_its_lease(
+    short_lived: Plane, meeting: MeetingPoint
+) -> None:
+    plane = short_lived
+    with Proxy(plane.port) as proxy:
+        first = WorkerProcess(proxy.url, plane.playbooks)
+        plane.workers.append(first)
+        first.wait_for("registered with")
+        execution_id = plane.start(HELD, port=meeting.port)
+        stranded = meeting.next_guest()
+        plane.worker()
+        proxy.hold()  # nothing arrives, and nobody is told
+        since = time.monotonic()
+        second = meeting.next_guest()
+        assert time.monotonic() - since < plane.ttl + 2
+        stranded.wait_until_killed()  # it knows by itself that its lease is over
+        second.let_go("second")
+        assert plane.end(execution_id)["result"] == {"word": "second"}
+        proxy.resume()
+        first.wait_for("connected again")
+    assert reasons(plane.events(execution_id)) == ["expired"]
+    assert Counter(kinds(plane.events(execution_id)))["TaskProcessed"] == 2
 
 
 def test_after_a_restart_of_the_server_workers_send_again_and_nothing_is_recorded_twice(

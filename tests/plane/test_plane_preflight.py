@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
+from noetl.engine.history.history_views import verify_history
 from noetl.engine.history.read import read_history
-from noetl.engine.history.verify_history import verify_history
 from noetl.kernel.net.commands import Cancel, Signal
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.control import (

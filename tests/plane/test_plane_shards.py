@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import noetl
+from noetl.engine.history.history_views import verify_history
 from noetl.engine.history.read import read_history
-from noetl.engine.history.verify_history import verify_history
 from noetl.kernel.net.commands import Cancel, Pause, Resume
 from noetl.kernel.verify.verification import Verification
 from noetl.stores import open_store_to_read

@@ -78,6 +78,22 @@ def test_a_token_of_another_role_is_no_worker_s(tmp_path: Path) -> None:
             worker.stop(signal.SIGKILL)
 
 
+def test_a_worker_whose_token_is_revoked_gets_nothing_more(tmp_path: Path) -> None:
+    with server_process(tmp_path, worker=False, env={"NOETL_LEASE_TTL": "3"}) as server:
+        client = server.client
+        worker = WorkerProcess(server.url, tmp_path, NOETL_TOKEN=worker_token(server))
+        try:
+            worker.wait_for("registered with")
+            client.revoke_token("test-worker")
+            worker.wait_for("401")
+            while client.workers().workers:
+                pass
+            waits = client.start(StartExecution(playbook=PLAYBOOK)).execution_id
+            assert client.show(waits).waiting[0]["reason"] == "no worker serves the pool `default`"
+        finally:
+            worker.stop(signal.SIGKILL)
+
+
 @pytest.mark.parametrize(
     ("words", "code", "why"),
     [

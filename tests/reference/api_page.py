@@ -13,7 +13,7 @@ INTRODUCTION = """\
 What a [server](server.md) answers. `GET /api/openapi.json` has the same for programs, with every field; `noetl.Client` has a
 method for each. Requests and answers are JSON unless it says otherwise; times are UTC.
 
-- A request below `/api` has `Authorization: Bearer TOKEN`. The role that an endpoint names is the least that it takes.
+- A request below `/api` has `Authorization: Bearer TOKEN`, or the cookie of a [session](server.md#tokens-and-roles). The role that an endpoint names is the least that it takes.
 - An error is a problem document (RFC 9457, `application/problem+json`): `{type, title, status, code, detail}`, and where there
   is one a `hint`, a `pointer` to what is wrong in the body, the `problems` of a playbook, and the `execution_id` of a request
   that was recorded.

@@ -10,10 +10,11 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec.structs import FieldInfo, fields
 
-from noetl.events.bodies import Body, ParentTask, Patch, Reported, StepDone
+from noetl.events.bodies import ParentTask, Patch, Reported, StepDone
 from noetl.events.event import Event, envelope
 from noetl.events.event_kind import EVENT_KINDS, EventKind
 from noetl.model.outcome import ErrorInfo, Outcome
+from noetl.model.wait_question import WaitQuestion
 
 INTRODUCTION = """\
 # Events
@@ -93,7 +94,13 @@ What a tool said: `status` (`ok` or `error`), `result`, `error`, `meta`, and the
 example `http.status`.
 """
 
-LINKED: dict[Any, str] = {ErrorInfo: "error", Outcome: "outcome", Patch: "patch", ParentTask: "parent"}
+LINKED: dict[Any, str] = {
+    ErrorInfo: "error",
+    Outcome: "outcome",
+    Patch: "patch",
+    ParentTask: "parent",
+    WaitQuestion: "question",
+}
 WORDS: dict[Any, str] = {
     Any: "any",
     str: "string",
@@ -113,7 +120,8 @@ def events_page() -> str:
         for kind in EVENT_KINDS
     ]
     values = [
-        f"\n### {LINKED[struct]}\n\n{_docstring(struct)}\n{_table(struct)}" for struct in (Patch, ParentTask)
+        f"\n### {LINKED[struct]}\n\n{_docstring(struct)}\n{_table(struct)}"
+        for struct in (Patch, ParentTask, WaitQuestion)
     ]
     return "".join([INTRODUCTION.format(example=example_json, rows=rows), *sections, VALUES, *values])
 
@@ -131,7 +139,7 @@ def _docstring(struct: type[msgspec.Struct]) -> str:
     return inspect.cleandoc(struct.__dict__.get("__doc__") or "")
 
 
-def _table(struct: type[Body]) -> str:
+def _table(struct: type[msgspec.Struct]) -> str:
     hidden = set(Reported.__struct_fields__) if issubclass(struct, Reported) else set()
     visible = [field for field in fields(struct) if field.name not in hidden]
     hints, notes = get_type_hints(struct), _notes(struct)

@@ -1,4 +1,4 @@
-"""Writes the pages of the documentation that are made from the code and its tests.
+"""Writes the pages of the documentation, and the types of the page, that are made from the code and its tests.
 
 `scripts/docs` writes them; a test fails when they are not what they should be.
 """
@@ -23,6 +23,7 @@ from tests.reference.event_page import events_page  # noqa: E402 - after the pat
 from tests.reference.jinja_page import jinja_page  # noqa: E402 - after the path is set
 from tests.reference.metrics_page import metrics_page  # noqa: E402 - after the path is set
 from tests.reference.tool_pages import TOOL_PAGES  # noqa: E402 - after the path is set
+from tests.reference.typescript_types import typescript_types  # noqa: E402 - after the path is set
 
 TITLES = {
     "000": "Formal specification",
@@ -136,6 +137,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/jinja.md": jinja_page,
     "docs/metrics.md": metrics_page,
     "docs/pictures/quickstart.svg": quickstart_picture,
+    "web/src/api/types.ts": typescript_types,
     **TOOL_PAGES,
 }
 

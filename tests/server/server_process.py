@@ -96,6 +96,8 @@ class ServerProcess(NamedTuple):
     process: "subprocess.Popen[str]"
     url: str
     home: Path
+    announced: dict[str, Any]
+    """What it printed when it was ready."""
 
     @property
     def token(self) -> str:
@@ -135,7 +137,7 @@ def server_process(
         )
     try:
         record = read_json_document(process, errors)
-        yield ServerProcess(process, record["url"], home)
+        yield ServerProcess(process, record["url"], home, record)
     finally:
         if process.poll() is None:
             process.kill()

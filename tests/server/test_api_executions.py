@@ -40,7 +40,8 @@ def test_an_execution_runs_to_its_end(client: Client) -> None:
     detail = client.wait(start(client, workload={"name": "Ada"}, labels={"team": "shop"}))
     assert (detail.status, detail.result) == ("completed", {"greeting": "Hello Ada"})
     assert (detail.playbook, detail.version, detail.labels) == ("examples/greet", "1.0", {"team": "shop"})
-    assert detail.steps == {"start": {"status": "completed", "runs": 1}}
+    step = detail.steps["start"]
+    assert (list(detail.steps), step["status"], step["runs"]) == (["start"], "completed", 1)
     assert detail.requested_by == "local-admin"
     assert detail.workload == {"name": "Ada"}
 
@@ -268,7 +269,7 @@ def test_what_is_stuck_is_completed_by_hand_and_goes_on(client: Client) -> None:
     execution_id = waiting(client)
     assert client.complete(execution_id, "start", {"by": "hand"}).recorded
     detail = client.wait(execution_id)
-    assert (detail.status, detail.steps["end"]) == ("completed", {"status": "completed", "runs": 1})
+    assert (detail.status, detail.steps["end"]["status"]) == ("completed", "completed")
     ended = next(e["data"] for e in client.events(execution_id).events if e["name"] == "StepCompletedByHand")
     assert (ended["result"], ended["by"]) == ({"by": "hand"}, "local-admin")
     with pytest.raises(ServerError) as refused:
@@ -411,6 +412,15 @@ def test_logs_are_those_of_the_execution_and_its_children(client: Client) -> Non
             return [line["text"] async for line in stream.follow_logs(detail.execution_id)]
 
     assert asyncio.run(follow()) == ["hello Child"]
+
+
+def test_logs_are_a_stream_for_who_asks_for_no_other_form(server: ServerProcess) -> None:
+    execution_id = server.client.wait(start(server.client)).execution_id
+    url = f"{server.url}/api/executions/{execution_id}/logs"
+    status, headers, body = send(url, token=server.token, Accept="*/*")
+    assert (status, headers.get_content_type()) == (200, "text/event-stream")
+    assert b'"text":"hello World"' in body
+    assert send(url, token=server.token, Accept="application/json")[2]["lines"][0]["text"] == "hello World"
 
 
 def test_a_server_without_a_worker_leaves_the_work_to_others(tmp_path: Path) -> None:

@@ -64,12 +64,17 @@ def test_the_server_gives_that_document(server: ServerProcess) -> None:
 
 
 CALLED = {
-    "is_alive": "",
     "is_ready": "health",
     "read_status": "status",
     "read_metrics": "metrics",
     "read_caller": "me",
     "list_workers": "workers",
+    "list_tools": "tools",
+    "list_waits": "waits",
+    "read_overview": "overview",
+    "read_queue": "queue",
+    "read_net": "net",
+    "read_schema": "schema",
     "list_pools": "pools",
     "register_playbook": "register",
     "list_playbooks": "playbooks",
@@ -79,21 +84,31 @@ CALLED = {
     "list_executions": "list",
     "read_execution": "show",
     "read_explanation": "explanation",
+    "read_failures": "failures",
     "list_events": "events",
     "stream_events": "stream",
     "read_logs": "logs",
     "read_result": "result",
     "read_state": "state",
+    "read_index": "index",
+    "read_runs": "runs",
+    "read_run": "run",
+    "evaluate_expression": "evaluate",
+    "diff_executions": "diff",
     "operate_on_many": "bulk",
     "list_credentials": "credentials",
     "read_credential": "credential",
     "list_tokens": "tokens",
     "list_audit": "audit",
 }
-"""The method of the client for each endpoint that has another name; a process that is there is asked by probes alone."""
+"""The method of the client for each endpoint that has another name."""
+NOT_FOR_PROGRAMS = {"is_alive", "open_session", "close_session", "stream_topics"}
+"""Only probes ask whether a process is there; only browsers have sessions, and one stream for all they show."""
 
 
-@pytest.mark.parametrize("name", [endpoint.name for endpoint in ENDPOINTS if endpoint.name != "is_alive"])
+@pytest.mark.parametrize(
+    "name", [endpoint.name for endpoint in ENDPOINTS if endpoint.name not in NOT_FOR_PROGRAMS]
+)
 def test_the_client_has_a_method_for_each_endpoint(name: str) -> None:
     method = CALLED.get(name, name.removesuffix("_execution"))
     assert callable(getattr(AsyncClient, method))

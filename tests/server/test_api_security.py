@@ -1,5 +1,6 @@
 """Who may do what; what listens where; what is written down."""
 
+import asyncio
 import json
 import os
 import socket
@@ -9,12 +10,23 @@ from pathlib import Path
 from typing import Any, get_args
 from urllib import error, request
 
+import aiohttp
 import pytest
 import trustme
 
 from noetl.client.http_client import Client
 from noetl.client.server_requests import ServerError, ServerUnreachable
-from noetl.ports.http_api import Role
+from noetl.ports.control import (
+    PROTOCOL,
+    SUBPROTOCOL,
+    Beaten,
+    Heartbeat,
+    Register,
+    Registered,
+    decode_from_server,
+    encode_message,
+)
+from noetl.ports.http_api import Role, StartExecution
 from noetl.server.http.access import may_act_as
 from noetl.server.http.application import ENDPOINTS
 from noetl.server.http.endpoint import Endpoint
@@ -50,7 +62,7 @@ def tokens(server: ServerProcess) -> dict[Role, str]:
 def path_of(endpoint: Endpoint) -> str:
     """A path of the endpoint where nothing is."""
     path = endpoint.path.replace(":path}", "}")
-    for name in ("execution_id", "key", "name", "path"):
+    for name in ("execution_id", "key", "name", "other", "path", "run"):
         path = path.replace(f"{{{name}}}", "0" * 64 if name == "key" else "nothing")
     return path
 
@@ -65,7 +77,7 @@ def test_a_role_may_do_what_it_may_and_nothing_else(
     )  # wrong, so that nothing happens; rights are looked at first
     content = {"Content_Type": "application/json"} if data else {}
     if endpoint.role is None:
-        assert send(url)[0] == 200
+        assert endpoint.method != "GET" or send(url)[0] == 200
         return
     for token in ("", "noetl_wrong"):
         status, headers, problem = send(url, endpoint.method, token, data, **content)
@@ -125,6 +137,56 @@ def test_a_token_that_was_revoked_is_not_valid_any_more(server: ServerProcess) -
     states = {token.name: token.valid for token in server.client.tokens().tokens}
     assert states["short"] is False
     assert states["local-admin"] is True
+
+
+def test_a_stream_says_nothing_more_when_its_token_is_revoked(server: ServerProcess) -> None:
+    created = server.client.create_token("streaming", "viewer")
+    execution_id = server.client.start(StartExecution(path="examples/waiting")).execution_id
+    url = f"{server.url}/api/executions/{execution_id}/stream"
+    sent_request = request.Request(url, headers={"Authorization": f"Bearer {created.token}"})  # noqa: S310 - the server of the test
+    with request.urlopen(sent_request, timeout=30) as answer:  # noqa: S310 - likewise
+        lines = iter(answer.readline, b"")
+        assert any(line == b"event: RunSuspended\n" for line in lines)
+        server.client.revoke_token("streaming")
+        server.client.signal(execution_id, "other")
+        server.client.cancel(execution_id)
+        rest = b"".join(lines)
+    assert b"event: " not in rest
+    assert server.client.show(execution_id).status == "cancelled"
+
+
+def test_the_socket_of_a_worker_is_closed_when_its_token_is_revoked(server: ServerProcess) -> None:
+    token = server.client.create_token("talking", "worker").token
+
+    async def talk() -> int | None:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with (
+            aiohttp.ClientSession(server.url, headers=headers) as http,
+            http.ws_connect("/api/worker/stream", protocols=(SUBPROTOCOL,)) as socket,
+        ):
+            register = Register(protocol=PROTOCOL, worker="talking", slots=0, kinds=(), pools=("talking",))
+            await socket.send_bytes(encode_message(register))
+            assert isinstance(decode_from_server(await socket.receive_bytes()), Registered)
+            await socket.send_bytes(encode_message(Heartbeat()))
+            assert decode_from_server(await socket.receive_bytes()) == Beaten(known=True)
+            await asyncio.to_thread(server.client.revoke_token, "talking")
+            while not socket.closed:
+                await socket.send_bytes(encode_message(Heartbeat()))
+                await socket.receive()
+            return socket.close_code
+
+    assert asyncio.run(talk()) == 1008
+
+
+def test_workers_are_answered_with_problem_documents_too(
+    server: ServerProcess, tokens: dict[Role, str]
+) -> None:
+    url = f"{server.url}/api/worker"
+    status, _, problem = send(f"{url}/claim", "POST", tokens["admin"], b"x")
+    assert (status, problem["type"], problem["title"]) == (403, "urn:noetl:problem:forbidden", "Forbidden")
+    status, headers, problem = send(f"{url}/stream", token=tokens["worker"])
+    assert (status, headers["Upgrade"], problem["code"]) == (426, "websocket", "unsupported_protocol")
+    assert "noetl.worker.v1" in problem["detail"]
 
 
 def test_tokens_are_stored_as_hashes_alone(server: ServerProcess) -> None:

@@ -65,7 +65,7 @@ def test_runs_that_no_worker_takes_and_a_server_that_was_killed(tmp_path: Path) 
         server.client.register(GREET)
         server.client.start(StartExecution(path="examples/greet"))
         level, message = findings(tmp_path, env=env)["workers"]
-        assert (level, message.startswith("1 runs of the pool default wait for")) == ("warning", True)
+        assert (level, message.startswith("1 run of the pool default waits for")) == ("warning", True)
         assert "no worker serves the pool `default`" in message
         assert "workers" in findings(tmp_path, "--home", str(server.home))
         text = run("executions", "show", "latest", cwd=tmp_path, env=env).out

@@ -159,6 +159,50 @@ def test_what_would_run_beside_the_store_is_refused_of_children_too(plain: Serve
         start(client, parent)
 
 
+def test_so_it_is_of_a_document_that_a_retry_or_a_fork_goes_on_with(plain: ServerProcess) -> None:
+    client = plain.client
+    fails = 'workflow:\n- step: start\n  tool: {kind: noop, args: {n: "{{ 1 / workload.by }}"}}\n'
+    hybrid, local = (f"{HEAD}executor: {{kind: {kind}}}\n{fails}" for kind in ("hybrid", "local"))
+    failed = client.start(StartExecution(playbook=hybrid, workload={"by": 0})).execution_id
+    assert client.wait(failed).status == "failed"
+    before = client.show(failed).events
+    with pytest.raises(ServerError, match="inside of the server") as retried:
+        client.retry(failed, playbook=local)
+    with pytest.raises(ServerError, match="inside of the server") as forked:
+        client.fork(failed, 3, playbook=local)
+    assert {retried.value.code, forked.value.code} == {"refused"}
+    assert client.show(failed).events == before, "nothing of it is recorded"
+    assert client.wait(client.fork(failed, 3, workload={"by": 2}).execution_id).result == {"n": 0.5}
+
+
+def test_a_server_goes_on_without_its_own_worker_when_that_was_drained(tmp_path: Path) -> None:
+    with MeetingPoint() as meeting, server_process(tmp_path, env={"NOETL_LEASE_TTL": "600"}) as server:
+        client = server.client
+        held = start(client, HELD, workload={"port": meeting.port})
+        guest = meeting.next_guest()
+        assert client.drain_worker("embedded").draining == 1
+        waits = start(client, "workflow:\n- step: start\n  tool: {kind: noop}\n")
+        guest.let_go()
+        # It is gone when it says so, not when its lease would have ended.
+        while client.workers().workers:
+            pass
+        assert "worker left" in (tmp_path / "server.err").read_text()
+        (waiting,) = client.show(waits).waiting
+        assert waiting["reason"] == "no worker serves the pool `default`"
+        worker = worker_of(server, tmp_path)
+        try:
+            assert {client.wait(held).status, client.wait(waits).status} == {"completed"}
+            names = [event["name"] for event in client.events(held).events]
+            assert names.count("TaskStarted") == names.count("TaskProcessed"), "what it had begun it ended"
+            assert worker.stop() == 0
+            while client.workers().workers:
+                pass
+        finally:
+            worker.stop()
+        assert server.stop() == 0
+        assert (tmp_path / "server.err").read_text().count("worker left") == 2
+
+
 def test_after_a_crash_it_goes_on_at_once_with_what_its_own_worker_had(tmp_path: Path) -> None:
     env = {"NOETL_LEASE_TTL": "600"}
     with MeetingPoint() as meeting:

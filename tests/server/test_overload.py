@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from noetl.client.http_client import AsyncClient
 from noetl.client.server_requests import ServerError
 from noetl.daemon import ServerOptions, make_embedded_worker, open_resources
-from noetl.ports.http_api import StartExecution, TokenRequest
+from noetl.ports.admin_api import TokenRequest
+from noetl.ports.http_api import StartExecution
 from noetl.server.http.application import create_application
 from noetl.server.http.http_server import HttpServer, listen, url_of
 from noetl.server.http.resources import ServerLimits, ServerResources

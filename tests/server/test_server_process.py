@@ -69,7 +69,7 @@ def raw_stream(
     header = f"Last-Event-ID: {last_event_id}\r\n" if last_event_id else ""
     with socket.create_connection(("127.0.0.1", port)) as connection:
         sent_request = (
-            f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\n{header}\r\n"
+            f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {server.token}\r\n{header}\r\n"
         )
         connection.sendall(sent_request.encode())
         with connection.makefile("r", newline="\r\n") as lines:
@@ -170,6 +170,8 @@ def test_all_that_was_answered_outlives_a_kill(tmp_path: Path) -> None:
 def test_a_home_has_one_server(server: ServerProcess, tmp_path: Path) -> None:
     second = run("server", "start", "--port", "0", "--home", str(server.home), "-o", "json", cwd=tmp_path)
     assert (second.code, second.json["error"]["code"]) == (2, "server-running")
+    detached = run("server", "start", "--detach", "--port", "0", "--home", str(server.home), cwd=tmp_path)
+    assert (detached.code, "uses" in detached.err, "already" in detached.err) == (2, True, True)
     status = run("server", "status", "--home", str(server.home), "-o", "json", cwd=tmp_path)
     assert (status.code, status.json["url"], status.json["pid"]) == (0, server.url, server.process.pid)
 

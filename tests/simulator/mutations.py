@@ -308,7 +308,7 @@ MUTATIONS = [
     Mutation(
         "what is given back is not taken",
         P + "worker_plane:WorkerPlane._release_runs",
-        "if _as_held(lease) in set(message.runs)",
+        "if lease.held in set(message.runs)",
         "if False",
     ),
     Mutation(
@@ -363,8 +363,26 @@ MUTATIONS = [
     Mutation(
         "what a worker never saw stays its own",
         P + "worker_plane:WorkerPlane._tell_held",
-        "if _as_held(lease) not in held",
+        "if lease.held not in held",
         "if False",
+    ),
+    Mutation(
+        "a worker that comes back hears nothing",
+        P + "worker_plane:WorkerPlane._tell_held",
+        "self._tell(lease, lease.news)",
+        "pass",
+    ),
+    Mutation(
+        "a lease lives from the answer to its heartbeat",
+        W + "heartbeat:LeaseClock.beaten",
+        "sent + self.ttl",
+        "self.monotonic() + self.ttl",
+    ),
+    Mutation(
+        "what is in the outbox when a server starts stays there",
+        R + "server_engine:ServerEngine._take_up_rows",
+        "self._outbox_pump.ring()",
+        "pass",
     ),
     Mutation(
         "an older command takes the run that was claimed since",

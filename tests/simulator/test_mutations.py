@@ -10,6 +10,8 @@ from noetl.testing.simulator.scenario import SEEDS_PER_PLAYBOOK, scenario_of
 from noetl.testing.simulator.simulation import Simulator
 from tests.simulator import test_scripted_worlds as scripted
 from tests.simulator.mutations import MUTATIONS, Mutation, planted
+from tests.simulator.test_seeds import REMEMBERED
+from tests.simulator.test_seeds import SEEDS as FIXED_SEEDS
 
 SEEDS = [playbook * SEEDS_PER_PLAYBOOK + playbook % SEEDS_PER_PLAYBOOK for playbook in range(200)]
 """Each with another playbook."""
@@ -42,7 +44,8 @@ KNOWN_SEEDS = {
     "losses are carried to the next task": 15,
     "reducers in order of arrival": 15,
     "the remainder of a join is kept": 20,
-    "a join of any takes every token": 20,
+    "a join of any takes every token": 160,
+    "a resume counts as reported": 15,
     "a poll keeps its key": 24,
     "a discarded token is still watched": 40,
     "a redelivery is a new attempt": 46,
@@ -76,6 +79,9 @@ KNOWN_SCRIPTS: dict[str, Callable[[], None]] = {
     "a write reaches those who pinned the ctx": scripted.test_a_run_sees_nothing_that_others_write_after_it_began,
     "the last branch to end gives the result": scripted.test_the_last_step_gives_the_result_whenever_it_ends,
     "an older command takes the run that was claimed since": scripted.test_a_command_that_comes_once_more_does_not_take_the_run_away_that_was_claimed_since,
+    "a worker that comes back hears nothing": scripted.test_a_worker_that_comes_back_hears_what_it_missed,
+    "a lease lives from the answer to its heartbeat": scripted.test_a_lease_lives_from_when_its_heartbeat_was_sent,
+    "what is in the outbox when a server starts stays there": scripted.test_what_a_server_left_in_the_outbox_the_next_one_delivers,
     "a worker that leaves while it registers has slots": scripted.test_a_worker_that_is_told_to_leave_while_it_registers_gets_no_more_runs,
 }
 """Bugs that need a moment which few seeds meet."""
@@ -99,3 +105,7 @@ def test_there_are_many_and_each_has_a_name_of_its_own() -> None:
     names = {mutation.name for mutation in MUTATIONS}
     assert len(names) == len(MUTATIONS) >= 70
     assert names.issuperset({*KNOWN_SEEDS, *KNOWN_SCRIPTS})
+
+
+def test_whatever_has_shown_one_is_tried_without_it_too() -> None:
+    assert {*range(FIXED_SEEDS), *REMEMBERED}.issuperset(KNOWN_SEEDS.values())

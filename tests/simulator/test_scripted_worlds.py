@@ -19,17 +19,21 @@ from noetl.events.bodies import (
 )
 from noetl.events.codec import FORMAT, encode
 from noetl.events.event_kind import KIND_NUMBERS
-from noetl.kernel.net.commands import Pause, Resume
+from noetl.kernel.net.commands import Cancel, Pause, Resume
+from noetl.ports.control import Beaten
 from noetl.ports.store import Append, Committed, Row
-from noetl.testing.simulator.playbook_fragments import NOOP, POLICIES, PYTHON
+from noetl.testing.simulator.playbook_fragments import CHILD, NOOP, POLICIES, PYTHON
 from noetl.testing.simulator.playbook_pieces import ArcPiece, SimulatedPlaybook, StepPiece, TaskPiece
 from noetl.testing.simulator.scenario import Faults, SimulatedScenario
 from noetl.testing.simulator.simulated_operator import SimulatedOperator
 from noetl.testing.simulator.simulated_processes import TTL
 from noetl.testing.simulator.simulated_store import call_inline
 from noetl.testing.simulator.simulated_world import SimulatedPlaybooks, SimulatedWorld
+from noetl.worker.heartbeat import LeaseClock
 
 PLAYBOOKS = SimulatedPlaybooks()
+WITH_A_MESSAGE = 0.5
+"""As `crash_after_commit`: the server dies after the first commit that leaves something in the outbox."""
 ONE_TASK = (StepPiece("s0", tasks=(TaskPiece("t0", PYTHON),)),)
 
 
@@ -40,22 +44,37 @@ class ScriptedWorld(SimulatedWorld):
         self,
         steps: Sequence[StepPiece] = ONE_TASK,
         *,
+        child: Sequence[StepPiece] = ONE_TASK,
         seconds: float = 0.01,
         errors: float = 0,
         **faults: Any,
     ) -> None:
         document = SimulatedPlaybook("scripted", "max_step_runs: 20", tuple(steps))
         scenario = SimulatedScenario(
-            seed=0, outcomes=1, errors=errors, document=document, faults=Faults(**faults), retry=errors > 0
+            seed=0,
+            outcomes=1,
+            errors=errors,
+            document=document,
+            children=(SimulatedPlaybook(CHILD, "", tuple(child)),),
+            faults=Faults(**faults),
+            retry=errors > 0,
         )
         super().__init__(scenario, PLAYBOOKS)
         self._seconds = seconds
         self.network.script = self._script
         self._rules: list[tuple[str, bytes, int, Callable[[], Sequence[float] | None]]] = []
         self.frames: list[tuple[str, bytes]] = []
+        self.crashed = False
 
     def tool_time(self) -> float:
         return self._seconds
+
+    def unlucky(self, chance: float) -> bool:
+        """Nothing happens by chance, but the server dies once with a message in the outbox if that is asked for."""
+        if chance != WITH_A_MESSAGE or self.crashed or not call_inline(self.store.outbox(after=0)):
+            return False
+        self.crashed = True
+        return True
 
     def on_frame(
         self, worker: str, text: bytes, then: Callable[[], Sequence[float] | None], times: int = 1
@@ -90,7 +109,7 @@ class ScriptedWorld(SimulatedWorld):
         return (0.001,)
 
     def submit(self, command: RemoteCommand) -> None:
-        (execution,) = self.audit.mirrors
+        execution, *_ = self.audit.mirrors  # the children come after it
         SimulatedOperator(self)._submit(execution, command)
 
     def write_from_elsewhere(self) -> None:
@@ -307,3 +326,34 @@ def test_a_run_that_is_claimed_when_its_execution_is_taken_up_for_a_retry_is_han
     (execution,) = world.audit.mirrors
     assert world.audit.retried == {execution}
     assert world.reasons == []
+
+
+def test_a_worker_that_comes_back_hears_what_it_missed() -> None:
+    world = ScriptedWorld(seconds=30)
+    world.later(1, world.cut_connection)
+    world.later(1, lambda: world.submit(Cancel()))
+    world.run()
+    assert world.reasons == []
+    assert world.clock.now < TTL
+
+
+def test_a_lease_lives_from_when_its_heartbeat_was_sent() -> None:
+    seconds = 0.0
+    leases = LeaseClock(lambda: seconds, ttl=10, registered_at=0)
+    sent, seconds = 4.0, 9.0
+    leases.beaten(sent, Beaten(known=True))
+    assert leases.deadline == 14
+    leases.beaten(2.0, Beaten(known=True))
+    assert leases.deadline == 14, "an answer that comes late takes nothing away"
+
+
+def test_what_a_server_left_in_the_outbox_the_next_one_delivers() -> None:
+    parent = StepPiece("s0", tasks=(TaskPiece("t0", f"kind: playbook, path: {CHILD}"),))
+    waiting = StepPiece("s0", tasks=(TaskPiece("t0", "kind: wait, signal: never"),))
+    world = ScriptedWorld([parent], child=[waiting], crash_after_commit=WITH_A_MESSAGE)
+    world.later(1, world.crash_server)  # the next one has nothing of the child in memory
+    world.later(9, lambda: world.submit(Cancel()))
+    world.run()
+    assert world.crashed
+    assert {state.status for state in world.audit.mirrors.values()} == {"cancelled"}
+    assert world.clock.now < 30

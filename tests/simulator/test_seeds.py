@@ -1,8 +1,9 @@
-"""Thousands of simulations, and what the simulator promises about itself."""
+"""Hundreds of simulations, and what the simulator promises about itself."""
 
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pytest
@@ -15,8 +16,12 @@ from noetl.testing.simulator.simulation_report import describe_scenario, failure
 from tests.new_seeds import new_seeds
 from tests.simulator.mutations import MUTATIONS, planted
 
-SEEDS = 1_000
-AT_ONCE = 100
+SEEDS = 500
+REMEMBERED = (634, 565, 632, 668, 703_573, 711_976)
+"""Behind the fixed ones: what only looked like a difference (a pause that came too late; iterations resumed in another
+order; a join that turned a token away), and what shows planted bugs that few others show."""
+AT_ONCE = 20
+"""Few: on a machine that is busy with other things, the time of a test is over soon."""
 ARRIVAL = next(mutation for mutation in MUTATIONS if mutation.name == "reducers in order of arrival")
 
 
@@ -25,23 +30,21 @@ def test_whatever_goes_wrong_nothing_is_lost_and_nothing_happens_twice(first: in
     _check_seeds(range(first, first + AT_ONCE))
 
 
-@pytest.mark.parametrize("part", range(3))
+def test_nor_does_it_with_those_that_once_mattered() -> None:
+    _check_seeds(REMEMBERED)
+
+
+@pytest.mark.parametrize("part", range(10))
 def test_nor_does_it_with_seeds_that_nobody_has_tried(part: int) -> None:
-    _check_seeds(new_seeds(120)[part * 40 :][:40])
+    _check_seeds(new_seeds(10 * AT_ONCE)[part * AT_ONCE :][:AT_ONCE])
 
 
-def _check_seeds(seeds: range) -> None:
+def _check_seeds(seeds: Iterable[int]) -> None:
     simulator = Simulator()
     for seed in seeds:
         verdict = simulator.check(scenario_of(seed))
         if verdict.problem:
             pytest.fail(failure_report(verdict, shrink(simulator, verdict)), pytrace=False)
-
-
-@pytest.mark.parametrize("seed", [634, 703_573, 711_976])
-def test_what_only_looked_like_a_difference_is_none(seed: int) -> None:
-    """A pause that came too late; iterations resumed in another order; a join that turned a token away."""
-    assert not Simulator().check(scenario_of(seed)).problem
 
 
 @dataclass

@@ -70,7 +70,7 @@ def kind_and_message(outcome: Outcome) -> tuple[str, str]:
     return outcome.error.kind, outcome.error.message
 
 
-def ends(pid: int, seconds: float = 10.0) -> bool:
+def ends(pid: int, seconds: float = 60.0) -> bool:
     """Whether the process is gone within that time; a zombie is."""
     try:
         handle = os.pidfd_open(pid)

@@ -146,7 +146,7 @@ def test_a_statement_is_interrupted_at_its_timeout(tmp_path: Path) -> None:
     async def work(calls: DuckdbCalls) -> None:
         began = time.monotonic()
         outcome = await calls.outcome(f"create table t as select 1; {ENDLESS}", timeout=0.1)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 60
         assert outcome.error is not None
         assert (outcome.error.kind, outcome.error.retryable) == ("timeout", True)
         assert outcome.error.message == "the SQL was not done within 0.1 s"

@@ -140,7 +140,7 @@ def test_many_rows_become_an_arrow_object_in_their_order(tmp_path: Path) -> None
             "columns": ["id", "name"],
         }
         assert stored["preview"].startswith('[{"id":0,"name":"row 0"}')
-        async with calls.objects().local(stored) as path, asyncio.timeout(10):
+        async with calls.objects().local(stored) as path, asyncio.timeout(60):
             table = pa.ipc.open_stream(path.read_bytes()).read_all()
         assert table.column("id").to_pylist() == list(range(50_000))
         small = await calls.rows("select 1 as a", spec={"result": {"inline_max_bytes": 0}})

@@ -1,5 +1,6 @@
 """The `noetl` command. A subcommand's module is imported when that subcommand is used."""
 
+import gc
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -84,4 +85,5 @@ def run_command_line(arguments: Sequence[str] | None = None) -> NoReturn:
         failure = error if isinstance(error, CommandFailure) else command_failure_of(error)
         print_failure(failure, arguments)
         code = failure.exit_code
+    gc.freeze()  # at its end Python looks for garbage in all that is there: a sixth of a short command
     sys.exit(code or 0)

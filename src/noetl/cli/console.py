@@ -116,6 +116,11 @@ def stdout_paint(*, color: bool) -> Paint:
     return color_paint if color and sys.stdout is not None and sys.stdout.isatty() else plain_paint
 
 
+def stderr_paint(*, color: bool) -> Paint:
+    """The paint for stderr, likewise."""
+    return color_paint if color and sys.stderr is not None and sys.stderr.isatty() else plain_paint
+
+
 def table_text(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns under their names; nothing at all for no rows."""
     if not rows:

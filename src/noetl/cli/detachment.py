@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Literal
 
 from noetl.cli.command_failure import CommandFailure
 
@@ -25,10 +26,11 @@ def detach_process(log: Path, who: str) -> int | bytes:
         with open(reading, "rb") as pipe:
             if announced := pipe.read():
                 return announced
-        os.waitpid(child, 0)
+        exit_code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         with log.open("rb") as file:
             file.seek(written)
-            raise _failure_in(file.read().decode("utf-8", "replace"), log, who)
+            messages = file.read().decode("utf-8", "replace")
+        raise _failure_in(messages, log, who, exit_code=2 if exit_code == 2 else 3)
     os.close(reading)
     os.setsid()
     nowhere = os.open(os.devnull, os.O_RDONLY)
@@ -39,7 +41,7 @@ def detach_process(log: Path, who: str) -> int | bytes:
     return writing
 
 
-def _failure_in(output: str, log: Path, who: str) -> CommandFailure:
+def _failure_in(output: str, log: Path, who: str, *, exit_code: Literal[2, 3]) -> CommandFailure:
     """What a child said before it ended, as far as it did, in text or as JSON."""
     message, hint = "", ""
     if (start := output.find(_JSON_ERROR)) >= 0:
@@ -49,6 +51,6 @@ def _failure_in(output: str, log: Path, who: str) -> CommandFailure:
         lines = output[start:].removeprefix(_TEXT_ERROR).splitlines()
         message, hint = lines[0], "".join(lines[1:2]).partition(_HINT)[2]
     if not message:
-        return CommandFailure("server", f"{who} did not start", hint=f"{log} says why", exit_code=3)
+        return CommandFailure("server", f"{who} did not start", hint=f"{log} says why", exit_code=exit_code)
     hint = hint or f"its log is {log}"
-    return CommandFailure("server", f"{who} did not start: {message}", hint=hint, exit_code=3)
+    return CommandFailure("server", f"{who} did not start: {message}", hint=hint, exit_code=exit_code)

@@ -159,6 +159,9 @@ execution = click.argument("name", type=TextArgument(), metavar="ID")
 follow = click.option(
     "-f", "--follow", is_flag=True, help="Go on until the execution ends or nobody runs it."
 )
+at_event = click.option(
+    "--at", type=click.IntRange(1), metavar="SEQ", help="After this event.  [default: the last one]"
+)
 step = click.option("--step", metavar="STEP", help="Only what belongs to this step.")
 other_playbook = click.option("--playbook", type=FileName(), metavar="FILE", help="Go on with this playbook.")
 other_version = click.option(
@@ -168,6 +171,7 @@ other_version = click.option(
     help="Go on with this version of the registered playbook.",
 )
 yes = click.option("-y", "--yes", is_flag=True, help="Do not ask, also on a terminal.")
+dry_run = click.option("--dry-run", is_flag=True, help="Only say what would run again, and what is kept.")
 no_run = click.option("--no-run", is_flag=True, help="Only record it; `noetl run --resume` goes on.")
 
 

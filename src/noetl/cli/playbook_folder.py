@@ -23,6 +23,7 @@ class PlaybookFolder:
         self._folder = folder
         self._client = client
         self._seen: dict[Path, tuple[int, int]] = {}
+        self.has_playbooks = False
 
     def register_changes(self) -> None:
         """Registers what is new or has changed since the last time. Raises ServerUnreachable.
@@ -50,6 +51,7 @@ class PlaybookFolder:
             data = path.read_bytes()
             if _MARK not in data:
                 return
+            self.has_playbooks = True
             registered = self._client.register(data.decode(), file=name)
         except (OSError, UnicodeDecodeError) as error:
             console.say(f"{name}: cannot be read: {error}")
@@ -78,6 +80,9 @@ def register_in_background(folder: Path, client: Client, *, reload: bool) -> Non
     def work() -> None:
         try:
             playbooks.register_changes()
+            if not playbooks.has_playbooks:
+                where = console.visible(str(folder))
+                console.say(f"no playbook is in {where} or below; `noetl init` writes a first one")
             while reload and not never.wait(LOOK_SECONDS):
                 playbooks.register_changes()
         except ServerUnreachable:

@@ -1,7 +1,7 @@
 """`noetl executions` for a server: what each verb asks it, and how the answer is printed."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -9,13 +9,21 @@ from noetl.cli import console
 from noetl.cli.command_failure import CommandFailure
 from noetl.cli.file_access import write_file
 from noetl.cli.format import duration_text, local_time, yaml_lines
+from noetl.cli.report.execution_report import ExecutionReport
+from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.server_connection import ask_server, find_remote_execution
 from noetl.client.http_client import AsyncClient
 from noetl.events.identifiers import run_id
-from noetl.kernel.explain.explanation_parts import Explanation
 from noetl.model.reference import MARKER
 from noetl.model.timestamp import parse_iso
-from noetl.ports.http_api import ExecutionDetail, ExecutionItems, OperationAnswer, StartedExecution
+from noetl.ports.http_api import (
+    ExecutionDetail,
+    ExecutionItems,
+    FailureReport,
+    OperationAnswer,
+    StartedExecution,
+)
+from noetl.ports.page_api import WaitItem
 from noetl.ports.store import ENDED_STATUSES
 from noetl.settings import Configuration
 
@@ -55,14 +63,19 @@ def list_remote(configuration: Configuration, **query: Any) -> None:
         console.say(f"there are more: --cursor {page.next_cursor}")
 
 
-def show_remote(configuration: Configuration, name: str) -> tuple[ExecutionDetail, Explanation]:
-    """How an execution is, and why."""
+def waits_remote(configuration: Configuration, name: str) -> list[WaitItem]:
+    """What waits for a person, of one execution if it is named. Raises CommandFailure."""
 
-    async def work(client: AsyncClient) -> tuple[ExecutionDetail, Explanation]:
-        execution_id = await find_remote_execution(client, name)
-        return await client.show(execution_id), await client.explanation(execution_id)
+    async def read(client: AsyncClient) -> list[WaitItem]:
+        execution_id = await find_remote_execution(client, name) if name else ""
+        page = await client.waits(execution_id=execution_id, limit=1_000)
+        waits = list(page.waits)
+        while page.next_cursor is not None:
+            page = await client.waits(execution_id=execution_id, limit=1_000, cursor=page.next_cursor)
+            waits += page.waits
+        return waits
 
-    return ask_server(configuration, work)
+    return ask_server(configuration, read)
 
 
 def replay_remote(configuration: Configuration, name: str, at: int | None) -> None:
@@ -118,17 +131,28 @@ def _print_event(envelope: dict[str, Any], *, as_json: bool) -> bool:
     return console.write_text(f"{console.visible(line)}\n")
 
 
+async def _all_log_lines(
+    client: AsyncClient, execution_id: str, step: str, task: str
+) -> list[dict[str, Any]]:
+    lines: list[dict[str, Any]] = []
+    after: str | None = ""
+    while after is not None:
+        page = await client.logs(execution_id, step=step, task=task, after=after)
+        lines += page.lines
+        after = page.next_cursor
+    return lines
+
+
 def logs_remote(
     configuration: Configuration, name: str, *, step: str | None, task: str | None, follow: bool
 ) -> None:
     as_json = _wants_json(configuration)
-    chosen = {"step": step or "", "task": task or ""}
 
     async def work(client: AsyncClient) -> list[dict[str, Any]]:
         execution_id = await find_remote_execution(client, name)
         if not follow:
-            return (await client.logs(execution_id, **chosen)).lines
-        async for line in client.follow_logs(execution_id, **chosen):
+            return await _all_log_lines(client, execution_id, step or "", task or "")
+        async for line in client.follow_logs(execution_id, step=step or "", task=task or ""):
             if not _print_log_line(line, as_json=as_json):
                 break
         return []
@@ -155,24 +179,36 @@ def _print_log_line(line: dict[str, Any], *, as_json: bool) -> bool:
 def watch_remote(configuration: Configuration, name: str) -> int:
     """Waits for the end of an execution, and prints it; 1 unless it completed."""
 
-    async def work(client: AsyncClient) -> ExecutionDetail:
-        return await client.wait(await find_remote_execution(client, name))
+    async def work(client: AsyncClient) -> "EndedExecution":
+        return await read_at_end(client, await find_remote_execution(client, name))
 
-    return print_ended(ask_server(configuration, work), as_json=_wants_json(configuration))
+    return print_ended(configuration, ask_server(configuration, work))
 
 
-def print_ended(detail: ExecutionDetail, *, as_json: bool) -> int:
-    """How it ended; 1 unless it completed."""
-    document: dict[str, Any] = msgspec.to_builtins(detail)
-    if as_json:
-        console.write_json(document)
+class EndedExecution(NamedTuple):
+    """An execution of a server at its end, and what is known of its failure."""
+
+    detail: ExecutionDetail
+    failures: list[FailureReport]
+
+
+async def read_at_end(client: AsyncClient, execution_id: str) -> EndedExecution:
+    detail = await client.wait(execution_id)
+    failed = detail.status == "failed"
+    return EndedExecution(detail, (await client.failures(execution_id)).failures if failed else [])
+
+
+def print_ended(configuration: Configuration, end: EndedExecution) -> int:
+    """The result on stdout, how it ended on stderr, as `run` does; 1 unless it completed."""
+    detail = end.detail
+    if _wants_json(configuration):
+        console.write_json(msgspec.to_builtins(detail))
     else:
-        took = duration_text(detail.duration_ms * 1_000)
-        console.say(f"{detail.status} after {took}: {console.visible(detail.playbook)} {detail.execution_id}")
-        if detail.error is not None:
-            console.say(console.visible(f"  {detail.error.get('kind')}: {detail.error.get('message')}"))
-        if detail.result is not None:
-            console.write_text("".join(f"{line}\n" for line in yaml_lines(detail.result)))
+        paint = console.stderr_paint(color=configuration.settings.color)
+        report = ExecutionReport(detail, FollowUp(configuration), end.failures, paint)
+        if detail.status == "completed":
+            console.write_text(report.result())
+        console.say(report.ending())
     return 0 if detail.status == "completed" else 1
 
 

@@ -2,23 +2,24 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
 from noetl.client.server_requests import (
     ANSWER_SECONDS,
-    ServerRequests,
     ServerUnreachable,
     sse_data,
 )
-from noetl.kernel.explain.explanation_parts import Explanation
+from noetl.client.view_requests import ViewRequests, execution_path
+from noetl.ports.execution_views import ForkPreview, ReopenPreview, ResultRows
 from noetl.ports.http_api import (
     BulkAnswer,
     EventPage,
     ExecutionDetail,
     ExecutionItems,
+    FailureChain,
     LogPage,
     OperationAnswer,
     StartedBatch,
@@ -32,10 +33,12 @@ LONGEST_WAIT = 60.0
 _RECONNECT_SECONDS = 1.0
 _ENDED = ("completed", "failed", "cancelled")
 
+T = TypeVar("T")
+
 InlineDocument: TypeAlias = str | dict[str, Any]
 
 
-class ExecutionRequests(ServerRequests):
+class ExecutionRequests(ViewRequests):
     async def start(self, request: StartExecution) -> StartedExecution:
         """Starts an execution. With an idempotency key it is safe to ask again."""
         return await self._ask("POST", "/api/executions", StartedExecution, json=request)
@@ -80,6 +83,7 @@ class ExecutionRequests(ServerRequests):
         version: int | None = None,
         error_kind: str = "",
         q: str = "",
+        parent: str = "",
         roots: bool = False,
         cursor: str = "",
         limit: int = 100,
@@ -97,6 +101,7 @@ class ExecutionRequests(ServerRequests):
             "version": version or "",
             "error_kind": error_kind,
             "q": q,
+            "parent": parent,
             "cursor": cursor,
         }
         query["label"] = tuple(f"{name}={value}" for name, value in (labels or {}).items())
@@ -105,7 +110,7 @@ class ExecutionRequests(ServerRequests):
 
     async def show(self, execution_id: str, *, wait: float = 0.0) -> ExecutionDetail:
         """An execution as it is, or within `wait` seconds at its end."""
-        path, query = _execution_path(execution_id), {"wait": wait or ""}
+        path, query = execution_path(execution_id), {"wait": wait or ""}
         return await self._ask("GET", path, ExecutionDetail, query, seconds=ANSWER_SECONDS + wait)
 
     async def wait(self, execution_id: str, *, timeout: float | None = None) -> ExecutionDetail:
@@ -119,16 +124,26 @@ class ExecutionRequests(ServerRequests):
             if detail.status in _ENDED or left < LONGEST_WAIT:
                 return detail
 
-    async def events(self, execution_id: str, *, after: int = 0, limit: int = 1_000) -> EventPage:
-        query = {"after": after, "limit": limit}
-        return await self._ask("GET", f"{_execution_path(execution_id)}/events", EventPage, query)
+    async def events(
+        self,
+        execution_id: str,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        fields: tuple[str, ...] = (),
+        limit: int = 1_000,
+    ) -> EventPage:
+        """Those above `after`, or those below `before`, the newest first; of each only the fields, if any."""
+        query: dict[str, Any] = {"after": after or "", "before": "" if before is None else before}
+        query |= {"fields": ",".join(fields), "limit": limit}
+        return await self._ask("GET", f"{execution_path(execution_id)}/events", EventPage, query)
 
     async def stream(self, execution_id: str, *, after: int = 0) -> AsyncIterator[dict[str, Any]]:
         """Envelopes as they come, each once, to the end of the execution.
 
         Where the connection breaks it is made again, and goes on after the last event.
         """
-        path = f"{_execution_path(execution_id)}/stream"
+        path = f"{execution_path(execution_id)}/stream"
         failures = 0
         while True:
             try:
@@ -145,38 +160,43 @@ class ExecutionRequests(ServerRequests):
                     raise
                 await asyncio.sleep(_RECONNECT_SECONDS)
 
-    async def state(self, execution_id: str, *, at: int = 0) -> dict[str, Any]:
-        """The state after event `at`; after the last one for 0."""
-        return await self._ask("GET", f"{_execution_path(execution_id)}/state", dict[str, Any], {"at": at})
+    async def failures(self, execution_id: str) -> FailureChain:
+        """How it failed, then the children that failed it, down to the lowest."""
+        return await self._ask("GET", f"{execution_path(execution_id)}/failures", FailureChain)
 
-    async def explanation(self, execution_id: str, *, at: int = 0) -> Explanation:
-        """Why it stands where it does; with `at`, as it was after that event."""
-        return await self._ask("GET", f"{_execution_path(execution_id)}/explanation", Explanation, {"at": at})
-
-    async def logs(self, execution_id: str, *, step: str = "", task: str = "") -> LogPage:
-        """What tasks wrote so far."""
-        path, query = f"{_execution_path(execution_id)}/logs", {"step": step, "task": task}
+    async def logs(
+        self, execution_id: str, *, step: str = "", task: str = "", after: str = "", limit: int = 10_000
+    ) -> LogPage:
+        """What tasks wrote so far, behind the cursor `after`."""
+        path = f"{execution_path(execution_id)}/logs"
+        query = {"step": step, "task": task, "after": after, "limit": limit}
         return await self._ask("GET", path, LogPage, query)
 
     async def follow_logs(
         self, execution_id: str, *, step: str = "", task: str = ""
     ) -> AsyncIterator[dict[str, Any]]:
         """What tasks write, as they do, to the end of the execution."""
-        path, query = f"{_execution_path(execution_id)}/logs", {"step": step, "task": task}
+        path, query = f"{execution_path(execution_id)}/logs", {"step": step, "task": task}
         async with self._request("GET", path, query, headers={"Accept": "text/event-stream"}) as answer:
             async for data in sse_data(answer):
                 yield msgspec.json.decode(data)
 
     async def result(self, reference: Mapping[str, Any], *, start: int = 0, end: int | None = None) -> bytes:
         """The bytes that a reference stands for, or those from `start` up to `end`."""
-        store, _, key = str(reference["key"]).rpartition(":")
-        execution_id, _, name = key.partition("/")
-        path = f"/api/results/{quote(execution_id, safe='')}/{quote(name.partition('#')[0], safe='')}"
+        path, store = _result_path(reference)
         headers = {}
         if start or end is not None:
             headers["Range"] = f"bytes={start}-{'' if end is None else end - 1}"
         async with self._request("GET", path, {"store": store}, headers=headers) as answer:
             return await answer.read()
+
+    async def result_rows(
+        self, reference: Mapping[str, Any], *, path: tuple[str, ...] = (), offset: int = 0, limit: int = 100
+    ) -> ResultRows:
+        """Some rows of what a reference stands for, or of what lies at a path in it."""
+        address, store = _result_path(reference)
+        query = {"store": store, "rows": offset, "limit": limit, "path": path}
+        return await self._ask("GET", address, ResultRows, query)
 
     async def cancel(self, execution_id: str, reason: str = "") -> OperationAnswer:
         return await self._operate(execution_id, "cancel", {"reason": reason})
@@ -187,8 +207,16 @@ class ExecutionRequests(ServerRequests):
     async def resume(self, execution_id: str) -> OperationAnswer:
         return await self._operate(execution_id, "resume", {})
 
-    async def signal(self, execution_id: str, name: str, payload: Any = True) -> OperationAnswer:  # noqa: FBT002 - a value like others
-        return await self._operate(execution_id, "signal", {"name": name, "payload": payload})
+    async def signal(
+        self,
+        execution_id: str,
+        name: str,
+        payload: Any = True,  # noqa: FBT002 - a value like others
+        *,
+        wait: str = "",
+    ) -> OperationAnswer:
+        """Sends a signal; `wait` names the task run that gets it (see `waits`)."""
+        return await self._operate(execution_id, "signal", {"name": name, "payload": payload, "wait": wait})
 
     async def complete(self, execution_id: str, step: str, result: Any = None) -> OperationAnswer:
         """Ends what is stuck at a step, or failed there, as done with this result."""
@@ -239,6 +267,51 @@ class ExecutionRequests(ServerRequests):
         body |= {"playbook": playbook, "version": version, "dialect": dialect}
         return await self._operate(execution_id, "fork", body)
 
+    async def preview_fork(
+        self,
+        execution_id: str,
+        at: int,
+        *,
+        playbook: InlineDocument | None = None,
+        version: int | None = None,
+        dialect: str | None = None,
+    ) -> ForkPreview:
+        """What a fork at event `at` would keep, and what would run again."""
+        body = {"at": at, "playbook": playbook, "version": version, "dialect": dialect}
+        return await self._preview(execution_id, "fork", ForkPreview, body)
+
+    async def preview_retry(
+        self,
+        execution_id: str,
+        *,
+        playbook: InlineDocument | None = None,
+        version: int | None = None,
+        dialect: str | None = None,
+    ) -> ReopenPreview:
+        """What a retry would open again."""
+        body = {"playbook": playbook, "version": version, "dialect": dialect}
+        return await self._preview(execution_id, "retry", ReopenPreview, body)
+
+    async def preview_redrive(
+        self,
+        execution_id: str,
+        step: str = "",
+        *,
+        playbook: InlineDocument | None = None,
+        version: int | None = None,
+        dialect: str | None = None,
+    ) -> ReopenPreview:
+        """What a redrive would open again."""
+        body = {"step": step, "playbook": playbook, "version": version, "dialect": dialect}
+        return await self._preview(execution_id, "redrive", ReopenPreview, body)
+
+    async def _preview(
+        self, execution_id: str, verb: str, answer_type: type[T], body: Mapping[str, Any]
+    ) -> T:
+        values = {name: value for name, value in body.items() if value is not None}
+        path = f"{execution_path(execution_id)}/{verb}"
+        return await self._ask("POST", path, answer_type, {"dry_run": "true"}, json=values)
+
     async def bulk(
         self, do: str, where: Mapping[str, Any], *, dry_run: bool = False, reason: str = ""
     ) -> BulkAnswer:
@@ -248,10 +321,11 @@ class ExecutionRequests(ServerRequests):
 
     async def _operate(self, execution_id: str, verb: str, body: Mapping[str, Any]) -> OperationAnswer:
         values = {name: value for name, value in body.items() if value is not None}
-        return await self._ask(
-            "POST", f"{_execution_path(execution_id)}/{verb}", OperationAnswer, json=values
-        )
+        return await self._ask("POST", f"{execution_path(execution_id)}/{verb}", OperationAnswer, json=values)
 
 
-def _execution_path(execution_id: str) -> str:
-    return f"/api/executions/{quote(execution_id, safe='')}"
+def _result_path(reference: Mapping[str, Any]) -> tuple[str, str]:
+    """Where the bytes are had, and the name of their store."""
+    store, _, key = str(reference["key"]).rpartition(":")
+    execution_id, _, name = key.partition("/")
+    return f"/api/results/{quote(execution_id, safe='')}/{quote(name.partition('#')[0], safe='')}", store

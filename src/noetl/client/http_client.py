@@ -8,26 +8,37 @@ from urllib.parse import quote
 
 from noetl.client.execution_requests import ExecutionRequests
 from noetl.own_loop import in_own_loop
-from noetl.ports.http_api import (
+from noetl.ports.admin_api import (
     AuditPage,
-    CallerAnswer,
     CreatedToken,
     CredentialDetail,
     CredentialItem,
     CredentialList,
-    DeletedPlaybook,
     DrainAnswer,
     HealthAnswer,
-    PlaybookList,
-    PlaybookText,
     PoolList,
-    RegisteredPlaybook,
     ServerStatus,
     TokenItem,
     TokenList,
+    WorkerList,
+)
+from noetl.ports.http_api import (
+    DeletedPlaybook,
+    PlaybookList,
+    PlaybookText,
+    RegisteredPlaybook,
     ValidationAnswer,
     VersionList,
-    WorkerList,
+)
+from noetl.ports.page_api import (
+    CallerAnswer,
+    DraftNet,
+    LoginLink,
+    NetAnswer,
+    Overview,
+    QueueAnswer,
+    ToolList,
+    WaitList,
 )
 
 P = ParamSpec("P")
@@ -69,6 +80,25 @@ class AsyncClient(ExecutionRequests):
     async def me(self) -> CallerAnswer:
         return await self._ask("GET", "/api/me", CallerAnswer)
 
+    async def overview(self) -> Overview:
+        """What needs somebody, what runs, and the last 24 hours."""
+        return await self._ask("GET", "/api/overview", Overview)
+
+    async def queue(self) -> QueueAnswer:
+        """The runs that are ready, by pool, and why no worker has them."""
+        return await self._ask("GET", "/api/queue", QueueAnswer)
+
+    async def waits(
+        self, *, execution_id: str = "", mine: bool = False, cursor: str = "", limit: int = 100
+    ) -> WaitList:
+        """What waits for a person, the oldest first; `mine`: only what may be answered with this token."""
+        query = {"execution_id": execution_id, "mine": str(mine).lower(), "cursor": cursor, "limit": limit}
+        return await self._ask("GET", "/api/waits", WaitList, query)
+
+    async def create_login_link(self) -> LoginLink:
+        """What opens the page once, as who asks: its path at the server."""
+        return await self._ask("POST", "/api/session/link", LoginLink)
+
     async def register(self, source: str, *, dialect: str = "", file: str = "") -> RegisteredPlaybook:
         """The next version of a playbook, from its text; `file` is what problems call it."""
         query = {"dialect": dialect, "file": file}
@@ -88,6 +118,23 @@ class AsyncClient(ExecutionRequests):
 
     async def versions(self, path: str) -> VersionList:
         return await self._ask("GET", f"/api/catalog/{quote(path)}/versions", VersionList)
+
+    async def net(self, path: str, version: int = 0) -> NetAnswer:
+        """The picture of a registered playbook: where boxes and routes are."""
+        return await self._ask("GET", f"{_catalog_path(path, version)}/net", NetAnswer)
+
+    async def draw_net(self, source: str, *, dialect: str = "", file: str = "") -> DraftNet:
+        """The picture of a document, and its problems."""
+        query = {"dialect": dialect, "file": file}
+        return await self._ask("POST", "/api/net", DraftNet, query, text=source)
+
+    async def tools(self) -> ToolList:
+        """The kinds of tasks, and how many workers can run each."""
+        return await self._ask("GET", "/api/tools", ToolList)
+
+    async def schema(self) -> dict[str, Any]:
+        """The JSON Schema of playbooks."""
+        return await self._ask("GET", "/api/schema", dict[str, Any])
 
     async def delete_playbook(self, path: str, version: int = 0) -> DeletedPlaybook:
         """A version, or all for 0."""
@@ -160,11 +207,19 @@ class Client:
     pools = _sync(AsyncClient.pools)
     drain_worker = _sync(AsyncClient.drain_worker)
     me = _sync(AsyncClient.me)
+    overview = _sync(AsyncClient.overview)
+    queue = _sync(AsyncClient.queue)
+    waits = _sync(AsyncClient.waits)
+    create_login_link = _sync(AsyncClient.create_login_link)
     register = _sync(AsyncClient.register)
     validate = _sync(AsyncClient.validate)
     playbooks = _sync(AsyncClient.playbooks)
     playbook = _sync(AsyncClient.playbook)
     versions = _sync(AsyncClient.versions)
+    net = _sync(AsyncClient.net)
+    draw_net = _sync(AsyncClient.draw_net)
+    tools = _sync(AsyncClient.tools)
+    schema = _sync(AsyncClient.schema)
     delete_playbook = _sync(AsyncClient.delete_playbook)
     start = _sync(AsyncClient.start)
     run = _sync(AsyncClient.run)
@@ -175,6 +230,19 @@ class Client:
     events = _sync(AsyncClient.events)
     state = _sync(AsyncClient.state)
     explanation = _sync(AsyncClient.explanation)
+    failures = _sync(AsyncClient.failures)
+    step_explanation = _sync(AsyncClient.step_explanation)
+    index = _sync(AsyncClient.index)
+    runs = _sync(AsyncClient.runs)
+    run_detail = _sync(AsyncClient.run_detail)
+    evaluate = _sync(AsyncClient.evaluate)
+    diff = _sync(AsyncClient.diff)
+    verify = _sync(AsyncClient.verify)
+    export = _sync(AsyncClient.export)
+    preview_fork = _sync(AsyncClient.preview_fork)
+    preview_retry = _sync(AsyncClient.preview_retry)
+    preview_redrive = _sync(AsyncClient.preview_redrive)
+    result_rows = _sync(AsyncClient.result_rows)
     logs = _sync(AsyncClient.logs)
     result = _sync(AsyncClient.result)
     cancel = _sync(AsyncClient.cancel)

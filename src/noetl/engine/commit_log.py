@@ -197,8 +197,8 @@ class CommitLog:
             append, events = live.take_append()
             appends.append(append)
             written.append(events)
-            for blob in live.take_blobs():
-                self._storing[blob.key] = blob
+            if live.state.pending_effects.blobs:
+                self._storing |= {blob.key: blob for blob in live.take_blobs()}
         if self._storing:
             await self._patiently(self._put)
         began = self._monotonic()

@@ -244,6 +244,11 @@ class Engine:
         """How many run here."""
         return len(self._service.registry)
 
+    def live_state(self, execution_id: str) -> ExecutionState | None:
+        """The state of one that is in memory here; not to be changed."""
+        live = self._service.registry.get(execution_id)
+        return live.state if live is not None else None
+
     def forget_end(self, execution_id: str) -> None:
         """Nobody will ask for its end here: nothing is kept for that."""
         self._ends.forget(execution_id)

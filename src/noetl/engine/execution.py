@@ -294,8 +294,9 @@ class LiveExecution:
         effects = NO_EFFECTS
         # Asked of all at once: nearly all events have none, and every event comes this way.
         if not EFFECT_BODIES.isdisjoint(kinds):
-            for event in events:
-                effects = merge_effects(effects, effects_of(event.ts, event.body))
+            for event, kind in zip(events, kinds, strict=True):
+                if kind in EFFECT_BODIES:
+                    effects = merge_effects(effects, effects_of(event.ts, event.body))
         if self.rows is not None:
             effects = merge_effects(effects, self._served_effects(events, self.rows))
         taken, self.answers = self.answers, []

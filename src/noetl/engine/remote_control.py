@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Literal
+from typing import Literal, assert_never
 
 from noetl.engine.catalog.catalog_playbooks import registered_source
 from noetl.engine.catalog.playbooks import PlaybookDocument, Playbooks
@@ -17,8 +17,9 @@ from noetl.engine.retry import redrive_execution, reopen_execution, with_childre
 from noetl.engine.service import AlreadyRunning, Service
 from noetl.events.event import Event
 from noetl.kernel.errors import Refused
-from noetl.kernel.net.commands import Cancel, Pause, Redrive, Resume, Retry
+from noetl.kernel.net.commands import Cancel, Pause, Redrive, Resume, Retry, Signal
 from noetl.kernel.net.operations import decide_redrive, decide_retry
+from noetl.kernel.net.signal_delivery import decide_signal
 from noetl.ports.results import ResultStore
 from noetl.ports.store import ExecutionRecord, Store
 from noetl.stores.ownership import Owners
@@ -54,8 +55,8 @@ class RemoteControl:
         record = await require_execution(self._store, execution_id)
         if record.ended_at:
             raise Refused(f"the execution is {record.status}")
-        if isinstance(command, Retry | Redrive):
-            await self._require_reopenable(record, command)
+        if isinstance(command, Retry | Redrive | Signal):
+            await self._require_applicable(record, command)
         message = await self._store.send(execution_id, encode_command(command))
         try:
             async with asyncio.timeout(PATIENCE):
@@ -80,14 +81,19 @@ class RemoteControl:
         rows = await self._store.read(execution_id, after=before.version)
         return answer, list(decode_rows(execution_id, rows))
 
-    async def _require_reopenable(self, record: ExecutionRecord, command: Retry | Redrive) -> None:
+    async def _require_applicable(self, record: ExecutionRecord, command: Retry | Redrive | Signal) -> None:
         """Raises Refused where its owner would: whoever asks hears it, and not the owner alone."""
         document = await self._playbooks.read_stored(self._store, record.playbook)
         state = await read_state(self._store, document.plan, record.execution_id)
-        if isinstance(command, Retry):
-            decide_retry(state, command, state.last_ts)
-        else:
-            decide_redrive(state, command, state.last_ts)
+        match command:
+            case Retry():
+                decide_retry(state, command, state.last_ts)
+            case Redrive():
+                decide_redrive(state, command, state.last_ts)
+            case Signal():
+                decide_signal(state, command)
+            case _:
+                assert_never(command)
 
     async def _owner(self, execution_id: str) -> int | None:
         record = await self._store.execution(execution_id)

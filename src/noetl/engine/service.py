@@ -35,6 +35,7 @@ from noetl.model.outcome import ErrorInfo
 from noetl.ports.catalog import AuditEntry
 from noetl.ports.results import ResultStore
 from noetl.ports.store import (
+    NO_EFFECTS,
     Effects,
     ExecutionRecord,
     ExecutionUnknown,
@@ -414,11 +415,13 @@ class Service:
     def _on_durable(self, live: LiveExecution, events: Sequence[Event], effects: Effects) -> None:
         if self._watch is not None:
             self._watch(live.execution_id, events, live.state)
-        if effects.timers or effects.outbox:
+        if effects is not NO_EFFECTS and (effects.timers or effects.outbox):
             self.on_rows(effects)
-        if live.state.version - live.snapshot_at >= SNAPSHOT_EVERY and not live.state.over:
-            self._keep_snapshot(live)
-        if live.state.over and live.durable == live.state.version:
+        state = live.state
+        if not state.over:
+            if state.version - live.snapshot_at >= SNAPSHOT_EVERY:
+                self._keep_snapshot(live)
+        elif live.durable == state.version:
             self.registry.remove(live)
             live.release()
             for listener in self._listeners:

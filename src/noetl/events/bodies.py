@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, dataclass_transform
 from msgspec import Struct
 
 from noetl.model.outcome import ErrorInfo, Outcome
+from noetl.model.wait_question import WaitQuestion
 
 EventSource: TypeAlias = Literal["server", "worker"]
 """Who says that something happened: the closed list of 000 §10.1."""
@@ -244,6 +245,8 @@ class RunSuspended(Reported):
     signal: str = ""
     child: str = ""
     """The execution it waits for."""
+    question: WaitQuestion | None = None
+    """What is asked of who sends the signal."""
 
 
 class RunResumed(Body):
@@ -316,9 +319,22 @@ class CtxPatched(Body):
 
 
 class SignalReceived(Body):
+    """With `wait`, the task run that gets it; else the first that waits for it, now or later."""
+
     signal: str
     payload: Any = True
     by: str = ""
+    wait: str = ""
+    by_admin: bool = False
+
+
+class SignalDropped(Body):
+    """A signal that was kept does not fit the wait that it met."""
+
+    signal: str
+    reason: str
+    wait: str = ""
+    """The task run that it would have gone to."""
 
 
 class CancelRequested(Body):
@@ -439,4 +455,5 @@ EventBody: TypeAlias = (
     | StepCompletedByHand
     | StepSkipped
     | IterationsRedriven
+    | SignalDropped
 )

@@ -13,6 +13,7 @@ from noetl.events.event_kind import EventStatus, kind_named, kind_of_body
 from noetl.events.identifiers import iteration_id, run_id, task_run_id, token_id
 from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo, Outcome
+from noetl.model.wait_question import WaitQuestion
 
 _EPOCH = datetime(1970, 1, 1)
 
@@ -81,6 +82,26 @@ def envelope(event: Event, execution_id: str, trace_id: str = "") -> dict[str, J
     return fields
 
 
+ENVELOPE_FIELDS = (
+    "event_id",
+    "execution_id",
+    "seq",
+    "timestamp",
+    "source",
+    "name",
+    "entity",
+    "entity_id",
+    "status",
+    "step_run_id",
+    "task_run_id",
+    "parent_id",
+    "trace_id",
+    "worker",
+    "data",
+)
+"""All that `envelope` may have, in its order."""
+
+
 def draft_envelope(event: Event, execution_id: str, trace_id: str = "") -> dict[str, Json]:
     """The envelope in the words of the draft (003 §9.3), with its names of events; all else is the same."""
     kind = kind_of_body(event.body)
@@ -143,6 +164,7 @@ def _envelope_ids(event: Event, execution_id: str) -> _EnvelopeIds:
             | of.WorkflowFinished()
             | of.CtxPatched()
             | of.SignalReceived()
+            | of.SignalDropped()
             | of.CancelRequested()
             | of.ExecutionPaused()
             | of.ExecutionResumed()
@@ -203,4 +225,5 @@ _WRITERS: dict[type, Callable[[Any], Json]] = {
     ErrorInfo: ErrorInfo.as_value,
     of.Patch: _fields,
     of.ParentTask: _fields,
+    WaitQuestion: _fields,
 }

@@ -30,6 +30,7 @@ from noetl.events.bodies import (
     Reported,
     RunResumed,
     RunSuspended,
+    SignalDropped,
     SignalReceived,
     StepCompletedByHand,
     StepDone,
@@ -149,6 +150,7 @@ EVENT_KINDS: tuple[EventKind, ...] = (
     _Row(31, StepCompletedByHand, "step", "success", "Somebody ended a run as done, with a result."),
     _Row(32, StepSkipped, "step", "success", "Somebody ended a run as done, without a result."),
     _Row(33, IterationsRedriven, "workflow", "in_progress", "Failed iterations of ended loops run again."),
+    _Row(34, SignalDropped, "workflow", "error", "A signal that was kept does not fit what waits for it."),
 )
 
 _OF_BODY = {kind.body: kind for kind in EVENT_KINDS}

@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import sqrt
-from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
-from noetl.graph.card import FONT_SIZES, PILL_FONT_SIZE, Card, card_of
-from noetl.graph.layout import BoxLink, BoxSize, Layout, Point, Rect, Route, layout
+from noetl.graph.card import FONT_SIZES, PILL_FONT_SIZE, Card
+from noetl.graph.layout import Layout, Point, Rect, Route
 from noetl.graph.palette import (
     BACKGROUND,
     DONE,
@@ -23,16 +22,12 @@ from noetl.graph.palette import (
     TEXTS,
     tint_of,
 )
-from noetl.graph.picture import GraphError, Picture, PictureEdge, PictureNode, node_lines
-from noetl.graph.playbook_text import EventMark, fit_text, text_width, wrap_text
+from noetl.graph.picture import GraphError, Picture, PictureNode, node_lines
+from noetl.graph.picture_layout import CHIP, GUARD, MARK, EdgeLabel, drawing_of
+from noetl.graph.playbook_text import fit_text, text_width
 
 MARGIN = 32.0
 HEADER = 56.0
-GUARD = 11.0
-"""The font size of guards."""
-GUARD_ROOM = 176.0
-CHIP = 16.0
-MARK = 12.0
 ROUND = 7.0
 """The radius of corners in lines."""
 SCALE = 2.0
@@ -55,25 +50,10 @@ _ICONS = {
 }
 
 
-class _Label(NamedTuple):
-    """What stands on an edge: its number in the router, after what, its guard, and how often it was taken."""
-
-    order: str
-    mark: EventMark
-    lines: tuple[str, ...]
-    times: str
-    size: BoxSize
-
-
 def svg_of(picture: Picture) -> str:
     """The whole document; equal pictures give equal documents."""
-    cards = [card_of(node) for node in picture.nodes]
-    labels = [_label_of(edge) for edge in picture.edges]
-    links = [
-        BoxLink(edge.source, edge.target, _link_kind(edge), label.size if label else None)
-        for edge, label in zip(picture.edges, labels, strict=True)
-    ]
-    plan = layout([card.size for card in cards], links, root=picture.entry)
+    drawing = drawing_of(picture)
+    plan = drawing.plan
     title = fit_text(picture.title, 900, 18, bold=True)
     widest = max(plan.width, text_width(title, 18, bold=True), 200.0)
     width, height = round(widest + 2 * MARGIN), round(plan.height + 2 * MARGIN + HEADER)
@@ -87,8 +67,8 @@ def svg_of(picture: Picture) -> str:
             _text(MARGIN, MARGIN + 14, title, 18, INK, bold=True),
             _text(MARGIN, MARGIN + 32, fit_text(picture.subtitle, widest, 12), 12, MUTED),
             f'<g transform="translate({_px(MARGIN)} {_px(MARGIN + HEADER)})">',
-            *_edges(picture, plan, labels),
-            *_nodes(picture, plan, cards),
+            *_edges(picture, plan, drawing.labels),
+            *_nodes(picture, plan, drawing.cards),
             "</g>",
             "</svg>",
             "",
@@ -116,24 +96,7 @@ def png_of(svg: str) -> bytes:
     return bytes(data)
 
 
-def _link_kind(edge: PictureEdge) -> str:
-    """Those of one kind may share their way: what was not taken must not lead over what was."""
-    return f"{'failure' if edge.failure else 'flow'} {edge.faded}"
-
-
-def _label_of(edge: PictureEdge) -> _Label | None:
-    lines = wrap_text(edge.text, GUARD_ROOM, GUARD, lines=2)
-    if not edge.label:
-        return None
-    text = max((text_width(line, GUARD) for line in lines), default=0.0)
-    chips = ([CHIP + 4] if edge.order else []) + ([MARK + 4] if edge.mark else [])
-    count = text_width(edge.count, GUARD, bold=True) + 2 if edge.count else 0.0
-    width = text + sum(chips) + count + (8 if lines else -4 if chips else 4)
-    size = BoxSize(round(width), round(max(14.0 * len(lines) + 4, CHIP + 2)))
-    return _Label(edge.order, edge.mark, lines, edge.count, size)
-
-
-def _edges(picture: Picture, plan: Layout, labels: Sequence[_Label | None]) -> Iterator[str]:
+def _edges(picture: Picture, plan: Layout, labels: Sequence[EdgeLabel | None]) -> Iterator[str]:
     # Spans that are empty, right before left, until an arc widens them.
     forks = {number: [plan.boxes[number].right, plan.boxes[number].x] for number in range(len(picture.nodes))}
     for edge, route, label in zip(picture.edges, plan.routes, labels, strict=True):
@@ -215,7 +178,7 @@ def _arrow_head(route: Route, colour: str) -> str:
     return f'<path d="{shape}" fill="{colour}"/>'
 
 
-def _edge_label(label: _Label, rect: Rect, colour: str, *, failure: bool) -> Iterator[str]:
+def _edge_label(label: EdgeLabel, rect: Rect, colour: str, *, failure: bool) -> Iterator[str]:
     x, y, middle = rect.x, rect.y, rect.y + rect.height / 2
     yield (
         f'<rect x="{_px(x)}" y="{_px(y)}" width="{_px(rect.width)}" height="{_px(rect.height)}" rx="4"'

@@ -311,6 +311,17 @@ def routing_scope(
     return EvaluationScope(spaces, now, ("run", run.id, now), ctx_size=ctx_size)
 
 
+def console_scope(
+    namespaces: Mapping[str, Any],
+    now: int,
+    fetched: Fetched,
+    results: Mapping[str, object] | None = None,
+    iterator: str = "",
+) -> EvaluationScope:
+    """For what somebody asks about an execution: the namespaces of another scope, and what was fetched."""
+    return EvaluationScope(dict(namespaces), now, ("console",), results, fetched=fetched, iterator=iterator)
+
+
 def _run_namespaces(run: RunState) -> dict[str, Any]:
     spaces: dict[str, Any] = {
         "workload": run.inputs.workload,

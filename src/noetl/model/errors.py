@@ -49,6 +49,8 @@ NoetlError
 ├── PlaybookMissing        (noetl.engine) no playbook has this path, or several have: show the message
 ├── CannotRun              (noetl.engine) a valid playbook needs what is not here: a tool, a playbook
 ├── CannotFork             (noetl.engine) there is nothing to copy, or the copy could not go on
+├── NoSuchPart             (noetl.engine) a stored value has nothing at this path: say so
+├── ViewRequestWrong       (noetl.engine) something is asked about that an execution does not have: say what
 ├── AlreadyRunning         (noetl.engine) another process runs this execution: ask that one
 ├── ServerUnavailable      (noetl.worker) the server does not answer for now: try again
 ├── FetchRefused           (noetl.worker) the server will not give this: the run cannot go on here

@@ -27,7 +27,12 @@ def decode_value_or_table(data: bytes) -> Any:
 
     Raises ResultError if they are a table that cannot be read.
     """
-    return escape(table_rows(data)) if data.startswith(_ARROW_STREAM_START) else decode_value(data)
+    return escape(table_rows(data)) if is_table(data) else decode_value(data)
+
+
+def is_table(data: bytes) -> bool:
+    """Whether stored bytes are a table; the first four tell."""
+    return data.startswith(_ARROW_STREAM_START)
 
 
 def table_rows(data: bytes) -> list[Json]:

@@ -40,15 +40,15 @@ Priority: TypeAlias = Annotated[int, Meta(ge=-100, le=100)]
 Status: TypeAlias = Literal["running", "paused", "completed", "failed", "cancelled"]
 
 
-class _Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class ApiRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What comes in: a key that nobody knows is refused."""
 
 
-class _Answer(Struct, frozen=True, kw_only=True):
+class ApiAnswer(Struct, frozen=True, kw_only=True):
     """What goes out."""
 
 
-class DocumentProblem(_Answer, frozen=True, kw_only=True):
+class DocumentProblem(ApiAnswer, frozen=True, kw_only=True):
     """Something wrong with a playbook, as `noetl validate` says it."""
 
     file: str
@@ -60,7 +60,7 @@ class DocumentProblem(_Answer, frozen=True, kw_only=True):
     hint: str
 
 
-class ProblemDocument(_Answer, frozen=True, kw_only=True, omit_defaults=True):
+class ProblemDocument(ApiAnswer, frozen=True, kw_only=True, omit_defaults=True):
     """RFC 9457. `pointer` leads to what is wrong in the body.
 
     `execution_id` is of a request that was recorded; of a conflict, that of who has the idempotency key.
@@ -77,12 +77,12 @@ class ProblemDocument(_Answer, frozen=True, kw_only=True, omit_defaults=True):
     problems: list[DocumentProblem] = []
 
 
-class ValidationAnswer(_Answer, frozen=True, kw_only=True):
+class ValidationAnswer(ApiAnswer, frozen=True, kw_only=True):
     ok: bool
     problems: list[DocumentProblem]
 
 
-class PlaybookVersion(_Answer, frozen=True, kw_only=True):
+class PlaybookVersion(ApiAnswer, frozen=True, kw_only=True):
     """One version of a registered playbook. `label` is the `metadata.version` that its document has."""
 
     path: str
@@ -108,25 +108,25 @@ class PlaybookText(PlaybookVersion, frozen=True, kw_only=True):
     canonical: str
 
 
-class PlaybookList(_Answer, frozen=True, kw_only=True):
+class PlaybookList(ApiAnswer, frozen=True, kw_only=True):
     """The newest version of each."""
 
     playbooks: list[PlaybookVersion]
     next_cursor: str | None
 
 
-class VersionList(_Answer, frozen=True, kw_only=True):
+class VersionList(ApiAnswer, frozen=True, kw_only=True):
     """The newest first."""
 
     versions: list[PlaybookVersion]
 
 
-class DeletedPlaybook(_Answer, frozen=True, kw_only=True):
+class DeletedPlaybook(ApiAnswer, frozen=True, kw_only=True):
     path: str
     versions: list[int]
 
 
-class StartExecution(_Request, frozen=True, kw_only=True):
+class StartExecution(ApiRequest, frozen=True, kw_only=True):
     """What to run: a registered playbook by `path`, or by its hash as `playbook_id`, or an inline `playbook`.
 
     An inline document is text (YAML or JSON) or the document itself; it needs the role `author`.
@@ -146,11 +146,11 @@ class StartExecution(_Request, frozen=True, kw_only=True):
     """Its runs are given to workers before those of executions with a lower one."""
 
 
-class StartExecutions(_Request, frozen=True, kw_only=True):
+class StartExecutions(ApiRequest, frozen=True, kw_only=True):
     executions: Annotated[list[StartExecution], Meta(min_length=1, max_length=MOST_AT_ONCE)]
 
 
-class StartedExecution(_Answer, frozen=True, kw_only=True, omit_defaults=True):
+class StartedExecution(ApiAnswer, frozen=True, kw_only=True, omit_defaults=True):
     """`error` says why a request was refused; it has no `execution_id` if it was not recorded."""
 
     execution_id: str = ""
@@ -158,13 +158,13 @@ class StartedExecution(_Answer, frozen=True, kw_only=True, omit_defaults=True):
     error: ProblemDocument | None = None
 
 
-class StartedBatch(_Answer, frozen=True, kw_only=True):
+class StartedBatch(ApiAnswer, frozen=True, kw_only=True):
     """A verdict for each request, in their order."""
 
     executions: list[StartedExecution]
 
 
-class ExecutionItem(_Answer, frozen=True, kw_only=True):
+class ExecutionItem(ApiAnswer, frozen=True, kw_only=True):
     """An execution as lists have it."""
 
     execution_id: str
@@ -180,14 +180,14 @@ class ExecutionItem(_Answer, frozen=True, kw_only=True):
     events: int
 
 
-class ExecutionItems(_Answer, frozen=True, kw_only=True):
+class ExecutionItems(ApiAnswer, frozen=True, kw_only=True):
     """The newest first."""
 
     executions: list[ExecutionItem]
     next_cursor: str | None
 
 
-class ExecutionDetail(_Answer, frozen=True, kw_only=True):
+class ExecutionDetail(ApiAnswer, frozen=True, kw_only=True):
     """An execution as it is. Large values are references. `marking` has tokens and runs by step."""
 
     execution_id: str
@@ -203,11 +203,16 @@ class ExecutionDetail(_Answer, frozen=True, kw_only=True):
     steps: dict[str, dict[str, Any]]
     warnings: list[DocumentProblem]
     forked_from: str | None
+    forked_at: int | None
+    """The event of `forked_from` up to which its history was copied."""
     marking: dict[str, dict[str, int]]
     workload: dict[str, Any]
     labels: dict[str, str]
     priority: int
     hash: str
+    file: str | None
+    """Where its playbook was read, if that was a file; a registered one has a name, `PATH@VERSION`."""
+    registered: str | None
     events: int
     started_at: str
     ended_at: str | None
@@ -215,33 +220,86 @@ class ExecutionDetail(_Answer, frozen=True, kw_only=True):
     requested_by: str | None
 
 
-class EventPage(_Answer, frozen=True, kw_only=True):
+class FailureLocation(ApiAnswer, frozen=True, kw_only=True):
+    """The line that a failure is about: of the playbook, or of a script that a task ran."""
+
+    file: str
+    line: int
+    column: int
+    text: str
+    in_playbook: bool
+
+
+class FailureReport(ApiAnswer, frozen=True, kw_only=True):
+    """Everything known of how one execution failed. Of one that was cancelled `kind` is null.
+
+    `cause` is the kind of what failed, of a loop that of its iteration; it is empty if a retry alone may
+    help. `document` names the playbook as problems do, `file` where it was read.
+    """
+
+    execution_id: str
+    playbook: str
+    status: str
+    step: str | None
+    task: str | None
+    attempt: int | None
+    iteration: int | None
+    kind: str | None
+    message: str
+    cause: str
+    location: FailureLocation | None
+    input: Any
+    printed: list[str]
+    """The last lines of the attempt that failed."""
+    traceback: str
+    logged: bool
+    """Whether its tasks wrote anything at all."""
+    retriable: bool
+    document: str
+    file: str
+
+
+class FailureChain(ApiAnswer, frozen=True, kw_only=True):
+    """Of an execution, then of the child that failed it, down to the lowest; none if nothing failed."""
+
+    failures: list[FailureReport]
+
+
+class EventPage(ApiAnswer, frozen=True, kw_only=True):
     """Envelopes, in order. `next_cursor` is what `after` takes for the next page."""
 
     events: list[dict[str, Any]]
     next_cursor: str | None
 
 
-class LogPage(_Answer, frozen=True, kw_only=True):
-    """What tasks of an execution and of its children wrote, in order of time."""
+class LogPage(ApiAnswer, frozen=True, kw_only=True):
+    """What tasks of an execution and of its children wrote, in order of time.
+
+    `last` is what `after` takes for what comes later, `next_cursor` the same if there is more already.
+    """
 
     lines: list[dict[str, Any]]
+    next_cursor: str | None
+    last: str
 
 
-class CancelRequest(_Request, frozen=True, kw_only=True):
+class CancelRequest(ApiRequest, frozen=True, kw_only=True):
     reason: Annotated[str, Meta(max_length=1_000)] = ""
 
 
-class EmptyRequest(_Request, frozen=True, kw_only=True):
+class EmptyRequest(ApiRequest, frozen=True, kw_only=True):
     """Nothing more is to be said."""
 
 
-class SignalRequest(_Request, frozen=True, kw_only=True):
+class SignalRequest(ApiRequest, frozen=True, kw_only=True):
+    """To the task run `wait`, if one is named; else to the oldest that waits for it and that it fits."""
+
     name: Name
     payload: Any = True
+    wait: Annotated[str, Meta(max_length=1_000)] = ""
 
 
-class SkipRequest(_Request, frozen=True, kw_only=True):
+class SkipRequest(ApiRequest, frozen=True, kw_only=True):
     """The step where something is stuck, or failed."""
 
     step: Name
@@ -253,7 +311,7 @@ class CompleteRequest(SkipRequest, frozen=True, kw_only=True):
     result: Any = None
 
 
-class RetryRequestBody(_Request, frozen=True, kw_only=True):
+class RetryRequestBody(ApiRequest, frozen=True, kw_only=True):
     """With a repaired document if one is given: inline, or a version of the registered playbook."""
 
     playbook: str | dict[str, Any] | None = None
@@ -275,7 +333,7 @@ class ForkRequestBody(RetryRequestBody, frozen=True, kw_only=True):
     ctx: dict[str, Any] = {}
 
 
-class OperationAnswer(_Answer, frozen=True, kw_only=True):
+class OperationAnswer(ApiAnswer, frozen=True, kw_only=True):
     """`recorded` is false if the process that runs the execution has not read the command yet."""
 
     execution_id: str
@@ -285,7 +343,7 @@ class OperationAnswer(_Answer, frozen=True, kw_only=True):
     """Those that run again, after a retry or a redrive."""
 
 
-class ExecutionFilter(_Request, frozen=True, kw_only=True):
+class ExecutionFilter(ApiRequest, frozen=True, kw_only=True):
     """Those for which everything given holds. `path` is the beginning of theirs.
 
     They began at `since` or later, and before `until`. `version` is a number of the catalog, and wants the
@@ -302,171 +360,15 @@ class ExecutionFilter(_Request, frozen=True, kw_only=True):
     q: Annotated[str, Meta(max_length=1_000)] = ""
 
 
-class BulkRequest(_Request, frozen=True, kw_only=True):
+class BulkRequest(ApiRequest, frozen=True, kw_only=True):
     do: Literal["cancel", "retry"]
     where: ExecutionFilter
     dry_run: bool = False
     reason: Annotated[str, Meta(max_length=1_000)] = ""
 
 
-class BulkAnswer(_Answer, frozen=True, kw_only=True):
+class BulkAnswer(ApiAnswer, frozen=True, kw_only=True):
     """A verdict for each; none is done in a dry run. `more` says that others match: ask again."""
 
     executions: list[StartedExecution]
     more: bool
-
-
-class CredentialItem(_Answer, frozen=True, kw_only=True):
-    name: str
-    kind: str
-    created_at: str
-    updated_at: str
-
-
-class CredentialList(_Answer, frozen=True, kw_only=True):
-    credentials: list[CredentialItem]
-
-
-class CredentialDetail(CredentialItem, frozen=True, kw_only=True):
-    """Secrets show as `***`."""
-
-    fields: dict[str, Any]
-
-
-class CredentialBody(_Request, frozen=True, kw_only=True):
-    name: Name
-    kind: Name = "static"
-    fields: Annotated[dict[str, Any], Meta(min_length=1)]
-
-
-class TokenRequest(_Request, frozen=True, kw_only=True):
-    """`expires_in` is seconds from now; without it the token is valid until it is revoked."""
-
-    name: Name
-    role: Role
-    expires_in: Annotated[int, Meta(ge=1, le=10**10)] | None = None
-
-
-class TokenItem(_Answer, frozen=True, kw_only=True):
-    name: str
-    role: str
-    created_at: str
-    created_by: str
-    expires_at: str | None
-    revoked_at: str | None
-    valid: bool
-
-
-class TokenList(_Answer, frozen=True, kw_only=True):
-    tokens: list[TokenItem]
-
-
-class CreatedToken(TokenItem, frozen=True, kw_only=True):
-    """The only time that the token itself is shown."""
-
-    token: str
-
-
-class AuditItem(_Answer, frozen=True, kw_only=True):
-    """Who did what to what, when and from where; `status` is how it was answered."""
-
-    at: str
-    by: str
-    role: str
-    action: str
-    target: str
-    address: str
-    status: int
-
-
-class AuditPage(_Answer, frozen=True, kw_only=True):
-    """The newest first."""
-
-    audit: list[AuditItem]
-    next_cursor: str | None
-
-
-class CallerAnswer(_Answer, frozen=True, kw_only=True):
-    """Who asks, as the server knows them."""
-
-    name: str
-    role: Role
-
-
-class HealthAnswer(_Answer, frozen=True, kw_only=True):
-    status: Literal["ok"] = "ok"
-
-
-class PoolStatus(_Answer, frozen=True, kw_only=True):
-    """Runs that are ready and not claimed: how many, and for how many seconds the oldest."""
-
-    pool: str
-    depth: int
-    age: float
-
-
-class ServerStatus(_Answer, frozen=True, kw_only=True):
-    """`problem` says why it is not ready, null if it is. Of `workers` it has none if it runs tasks itself."""
-
-    release: str
-    started_at: str
-    uptime: float
-    store: str
-    ready: bool
-    problem: str | None
-    executions: int
-    workers: int
-    slots: int
-    claimed: int
-    pools: list[PoolStatus]
-    stuck: int
-    last_commit_at: str | None
-
-
-class WorkerRun(_Answer, frozen=True, kw_only=True):
-    """A run that a worker has claimed."""
-
-    execution_id: str
-    run: str
-    step: str | None
-
-
-class WorkerItem(_Answer, frozen=True, kw_only=True):
-    """A worker process. `heartbeat_age` is in seconds; `token` is the name of the one it came with.
-
-    One that drains has no slots: it ends when its runs have.
-    """
-
-    session: str
-    worker: str
-    release: str
-    token: str
-    pools: list[str]
-    kinds: list[str]
-    slots: int
-    heartbeat_age: float
-    runs: list[WorkerRun]
-
-
-class WorkerList(_Answer, frozen=True, kw_only=True):
-    workers: list[WorkerItem]
-
-
-class PoolItem(PoolStatus, frozen=True, kw_only=True):
-    """A pool that has workers, or runs that wait. `problem` says why one of those cannot be taken, if so."""
-
-    workers: int
-    slots: int
-    claimed: int
-    kinds: list[str]
-    problem: str | None
-
-
-class PoolList(_Answer, frozen=True, kw_only=True):
-    pools: list[PoolItem]
-
-
-class DrainAnswer(_Answer, frozen=True, kw_only=True):
-    """How many worker processes were told."""
-
-    draining: int

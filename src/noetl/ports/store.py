@@ -342,6 +342,10 @@ class Store(SealedStore, CatalogStore, AccessStore, Protocol):
         """
         ...
 
+    async def feed_end(self) -> int:
+        """The position of the newest row; 0 if there is none."""
+        ...
+
     def changes(self) -> AsyncIterator[None]:
         """Rings at once, and then whenever another store object may have written something.
 

@@ -104,6 +104,16 @@ class EngineObserver(EngineListener):
                 ages.setdefault(run.needs.pool, []).append(now - run.since)
         return [PoolQueue(pool, len(waits), max(waits)) for pool, waits in sorted(ages.items())]
 
+    def waiting_runs(self) -> list[tuple[str, str, WaitingRun, float]]:
+        """Execution, run, what it needs, and for how many seconds it has waited; the longest first."""
+        now = self._clock.monotonic()
+        waiting = [
+            (execution_id, name, run, now - run.since)
+            for execution_id, runs in self._waiting.items()
+            for name, run in runs.items()
+        ]
+        return sorted(waiting, key=lambda entry: -entry[3])
+
     def problem_of_pool(self, pool: str, workers: Sequence[WorkerSession]) -> str | None:
         """Why a run that waits in a pool is taken by none of its workers; None if none waits for that."""
         for runs in self._waiting.values():

@@ -5,8 +5,8 @@ import secrets
 from typing import Any
 
 from noetl.model.timestamp import iso_time, now_micros, optional_time
+from noetl.ports.admin_api import CreatedToken, TokenRequest
 from noetl.ports.catalog import AccessStore, ApiToken
-from noetl.ports.http_api import CreatedToken, TokenRequest
 
 PREFIX = "noetl_"
 """How tokens begin, so that who finds one somewhere knows what it is."""

@@ -44,6 +44,7 @@ class Home:
         self.server_log = folder / "server.log"
         self.admin_token = folder / "admin.token"
         self.worker_token = folder / "worker.token"
+        self.session_key = folder / "session.key"
         self.workers = folder / "workers"
         self.worker_log = folder / "worker.log"
         self._next_key = folder / "key.new"
@@ -103,7 +104,8 @@ class Home:
 
     @property
     def _server_files(self) -> tuple[Path, ...]:
-        return self.server, self.server_lock, self.server_log, self.admin_token, self.worker_token
+        tokens = self.admin_token, self.worker_token, self.session_key
+        return self.server, self.server_lock, self.server_log, *tokens
 
     @property
     def _folders(self) -> tuple[Path, ...]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import TypeVarTuple, assert_never
 
@@ -242,8 +242,12 @@ class Runner:
                 ledger.report(run, *move.begins, shard=claimed.shard)
                 self._processed(claimed, move, outcome)
             return True
-        moves = [move, *open_more_iterations(run, move, self._now(), MOST_OPENED)]
-        ledger.report(run, *[body for each in moves for body in each.begins], shard=claimed.shard)
+        moves = [move]
+        begins: Sequence[EventBody] = move.begins
+        if run.loop is not None:
+            moves += open_more_iterations(run, move, self._now(), MOST_OPENED)
+            begins = [body for each in moves for body in each.begins]
+        ledger.report(run, *begins, shard=claimed.shard)
         claimed.open_attempts += len(moves)
         # What its references stand for may not be stored before everything is durable.
         if self._tools.repeatable(move.task.kind, move.inputs) and not may_hold_marker(move.args):

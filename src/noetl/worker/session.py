@@ -61,6 +61,8 @@ TURN = 0.005
 TICKS_IN_TTL = 20
 LONGEST_WAIT = 2.0
 """Seconds between two tries to connect, at most."""
+UNREACHABLE_SECONDS = 60.0
+"""How often the log repeats that a server cannot be reached, and why."""
 
 
 class WorkerRejected(NoetlError):
@@ -215,13 +217,20 @@ class RemoteWorker:
 
     async def _stay_connected(self) -> None:
         wait = 0.05
+        logged: dict[str, tuple[str, float]] = {}
+        """By server, what was said of it last, and when."""
         while True:
             for url in self._options.servers:
                 try:
                     await self._connect(url.rstrip("/"))
                     wait = 0.05
+                    logged.clear()
                 except (ServerUnavailable, MessageMalformed) as error:
-                    self._log(LogEvent.SERVER_UNREACHABLE, url=url, error=str(error))
+                    text, since = logged.get(url, ("", 0.0))
+                    # Who waits for a server for hours does not say so every other second.
+                    if str(error) != text or self._system.monotonic() - since >= UNREACHABLE_SECONDS:
+                        logged[url] = str(error), self._system.monotonic()
+                        self._log(LogEvent.SERVER_UNREACHABLE, url=url or None, error=str(error))
             # Not all at once: after a restart a server has them all at its door.
             await asyncio.sleep(wait * self._system.jitter())
             wait = min(wait * 2, LONGEST_WAIT)
@@ -275,9 +284,11 @@ class RemoteWorker:
         self._releasing = 0  # what it did not say that it holds is free
         if self._session != registered.session:
             self._session = registered.session
-            self._log(LogEvent.REGISTERED, url=url, server=registered.server, pools=self._options.pools)
+            self._log(
+                LogEvent.REGISTERED, url=url or None, server=registered.server, pools=self._options.pools
+            )
         else:
-            self._log(LogEvent.CONNECTED_AGAIN, url=url)
+            self._log(LogEvent.CONNECTED_AGAIN, url=url or None)
         if self._leases is not None:
             self._leases.renew(registered.ttl, sent)
             return

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import click
 
 from noetl.cli import console, options
+from noetl.cli.format import pluralize
 
 if TYPE_CHECKING:
     from noetl.client.http_client import AsyncClient
-    from noetl.ports.http_api import PoolItem, ServerStatus
+    from noetl.ports.admin_api import PoolItem, ServerStatus
     from noetl.ports.store import ExecutionRecord, Store
     from noetl.settings import Configuration
     from noetl.stores.home_folder import Home
@@ -209,7 +210,9 @@ def _worker_findings(status: "ServerStatus", pools: "list[PoolItem]") -> Iterato
         if pool.problem is not None or pool.age > LONG_WAIT:
             name = pool.pool or "default"
             why = pool.problem or "all slots are in use"
-            message = f"{pool.depth} runs of the pool {name} wait for up to {pool.age:.0f} s: {why}"
+            waits = "waits" if pool.depth == 1 else "wait"
+            runs = f"{pluralize(pool.depth, 'run')} of the pool {name}"
+            message = f"{runs} {waits} for up to {pool.age:.0f} s: {why}"
             level: Literal["warning", "error"] = "error" if pool.age > LONG_WAIT else "warning"
             yield Finding(level, "workers", message, f"`noetl worker start --pool {name}`")
     if status.stuck:

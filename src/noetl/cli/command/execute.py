@@ -7,8 +7,7 @@ import click
 from noetl.cli import console, options
 
 if TYPE_CHECKING:
-    from noetl.client.http_client import AsyncClient
-    from noetl.ports.http_api import ExecutionDetail, StartedExecution
+    from noetl.ports.http_api import StartedExecution
 
 
 @click.command()
@@ -56,7 +55,7 @@ def execute(
     from noetl.cli import arguments
     from noetl.cli.command.catalog import split_playbook_name
     from noetl.cli.server_connection import ask_server
-    from noetl.cli.server_executions import print_ended
+    from noetl.cli.server_executions import print_ended, read_at_end
     from noetl.ports.http_api import StartExecution
 
     configuration = options.read_configuration(**flags)
@@ -80,16 +79,13 @@ def execute(
         _print_started(started, as_json=configuration.settings.output == "json")
         return 0
 
-    async def wait_for_end(client: "AsyncClient") -> "ExecutionDetail":
-        return await client.wait(started.execution_id)
-
     try:
         console.say(f"{started.execution_id} {started.status}; waiting for its end")
-        detail = ask_server(configuration, wait_for_end)
+        end = ask_server(configuration, lambda client: read_at_end(client, started.execution_id))
     except KeyboardInterrupt:
         console.say(f"no longer waiting; {started.execution_id} goes on")
         return 1
-    return print_ended(detail, as_json=configuration.settings.output == "json")
+    return print_ended(configuration, end)
 
 
 def _print_started(started: "StartedExecution", *, as_json: bool) -> None:

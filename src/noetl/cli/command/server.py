@@ -51,6 +51,13 @@ def server() -> None:
 @click.option("--allow-local", is_flag=True, help="Accept playbooks with `executor.kind: local`.")
 @click.option("--tls-cert", type=options.FileName(), metavar="FILE", help="Its certificate and chain, PEM.")
 @click.option("--tls-key", type=options.FileName(), metavar="FILE", help="The key of the certificate, PEM.")
+@click.option(
+    "--allow-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="On loopback, a name that a proxy passes on; may be repeated.",
+)
 @home_option
 @options.slots
 @options.tools
@@ -67,6 +74,7 @@ def start(
     allow_local: bool,
     tls_cert: str | None,
     tls_key: str | None,
+    hosts: tuple[str, ...],
     home: str | None,
     slots: int | None,
     allow_kinds: tuple[str, ...],
@@ -77,7 +85,7 @@ def start(
     """Start a server, and serve until SIGTERM or Ctrl-C.
 
     It then lets the tasks that run end, for half a minute; a second Ctrl-C does not. On loopback it makes a
-    token that commands on this machine find by themselves.
+    token that commands on this machine find by themselves, and prints a link that opens its page, once.
     """
     from noetl.settings import read_settings
 
@@ -98,6 +106,7 @@ def start(
         allow_local=allow_local,
         tls=tls,
         directory=configuration.directory,
+        hosts=frozenset(map(str.lower, hosts)),
     )
     serve(configuration, server_home_of(configuration), settings, detach=detach)
 
@@ -144,6 +153,31 @@ def status(home: str | None, output: str | None) -> int:
     else:
         console.write_text(f"no server runs in {console.visible(str(server_home.folder))}\n")
     return 0 if record is not None else 3
+
+
+@server.command("login")
+@home_option
+@options.output
+def login(home: str | None, output: str | None) -> None:
+    """Print a link that opens the page of the server of a home, logged in, one time within an hour."""
+    from noetl.client.http_client import Client
+    from noetl.client.server_requests import ServerError, ServerUnreachable
+    from noetl.stores.server_record import read_server_record, read_token_file
+
+    configuration, server_home = _server_home(home, output)
+    record = read_server_record(server_home)
+    if record is None:
+        raise CommandFailure("server-unreachable", f"no server runs in {server_home.folder}", exit_code=3)
+    token = configuration.settings.token or read_token_file(server_home.admin_token)
+    try:
+        link = Client(record.url, token).create_login_link()
+    except (ServerError, ServerUnreachable) as error:
+        raise CommandFailure("server-unreachable", str(error), exit_code=3) from None
+    url = record.url + link.path
+    if configuration.settings.output == "json":
+        console.write_json({"login": url, "expires_at": link.expires_at})
+    else:
+        console.write_text(f"{url}\n")
 
 
 def _ask_status(configuration: "Configuration", home: "Home", record: "ServerRecord") -> dict[str, Any]:
@@ -204,8 +238,8 @@ def serve(
     from noetl.server.http.http_server import ListenFailed
     from noetl.stores.server_record import ServerRunning
 
-    def announce(record: "ServerRecord") -> None:
-        text = _record_text(configuration, home, record)
+    def announce(record: "ServerRecord", login_path: str) -> None:
+        text = _record_text(configuration, home, record, login_path)
         if ready is None:
             console.write_bytes(text)
         else:
@@ -246,8 +280,12 @@ def _server_home(home: str | None, output: str | None) -> "tuple[Configuration, 
     return configuration, server_home_of(configuration)
 
 
-def _record_text(configuration: "Configuration", home: "Home", record: "ServerRecord") -> bytes:
+def _record_text(
+    configuration: "Configuration", home: "Home", record: "ServerRecord", login_path: str
+) -> bytes:
+    url = record.url + login_path if login_path else None
     if configuration.settings.output == "json":
         document: dict[str, Any] = msgspec.to_builtins(record)
-        return console.json_bytes({**document, "home": str(home.folder)})
-    return f"listening on {record.url}\n".encode()
+        return console.json_bytes({**document, "home": str(home.folder), "login": url})
+    lines = [f"listening on {record.url}", *([f"log in, once, at {url}"] if url else [])]
+    return "".join(f"{line}\n" for line in lines).encode()

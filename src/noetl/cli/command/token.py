@@ -11,7 +11,7 @@ from noetl.cli.command_failure import CommandFailure
 
 if TYPE_CHECKING:
     from noetl.client.http_client import AsyncClient
-    from noetl.ports.http_api import CreatedToken, TokenItem
+    from noetl.ports.admin_api import CreatedToken, TokenItem
     from noetl.ports.store import Store
     from noetl.settings import Configuration
 
@@ -128,7 +128,7 @@ def _with_store(configuration: "Configuration", work: "Callable[[Store], Awaitab
 
 
 async def _create(store: "Store", name: str, role: Any, seconds: int | None) -> "CreatedToken":
-    from noetl.ports.http_api import TokenRequest
+    from noetl.ports.admin_api import TokenRequest
     from noetl.stores.api_tokens import make_token
 
     by = options.current_user()
@@ -141,7 +141,7 @@ async def _create(store: "Store", name: str, role: Any, seconds: int | None) -> 
 
 
 async def _list(store: "Store") -> "list[TokenItem]":
-    from noetl.ports.http_api import TokenItem
+    from noetl.ports.admin_api import TokenItem
     from noetl.stores.api_tokens import token_facts
 
     return [TokenItem(**token_facts(token)) for token in await store.api_tokens()]

@@ -12,7 +12,7 @@ from noetl.cli.command_failure import CommandFailure
 
 if TYPE_CHECKING:
     from noetl.client.http_client import AsyncClient
-    from noetl.ports.http_api import PoolItem, WorkerItem
+    from noetl.ports.admin_api import PoolItem, WorkerItem
     from noetl.settings import Configuration
     from noetl.stores.home_folder import Home
     from noetl.worker.session import WorkerOptions

@@ -93,6 +93,8 @@ def event_detail(body: EventBody) -> str:
             return visible(paths + _by_text(body.by))
         case of.SignalReceived():
             return visible(body.signal + _by_text(body.by))
+        case of.SignalDropped():
+            return visible(f"{body.signal}: {body.reason}")
         case of.CancelRequested():
             return (_error_text(body.error) or visible(body.reason)) + _by_text(body.by)
         case of.ExecutionPaused() | of.ExecutionResumed():

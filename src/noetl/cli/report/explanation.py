@@ -31,7 +31,7 @@ def run_lines(explanation: Explanation) -> Iterator[str]:
     if left > 0:
         yield f"… {pluralize(left, 'earlier run')}; `-o json` has them all"
     for run in explanation.runs[-MOST_RUNS:]:
-        yield f"{_step_text(run.step, run.line)}: {_state_text(run)}"
+        yield f"{step_text(run.step, run.line)}: {_state_text(run)}"
         yield from (f"  {line}" for line in _run_details(run))
 
 
@@ -51,7 +51,7 @@ def wait_lines(explanation: Explanation) -> Iterator[str]:
         yield _join_text(meeting)
     for run in explanation.runs:
         for waiting in run.waits:
-            yield f"{_step_text(run.step, run.line)} waits for {_awaited_text(waiting)}"
+            yield f"{step_text(run.step, run.line)} waits for {_awaited_text(waiting)}"
 
 
 def waiting_run_lines(waiting: Iterable[Mapping[str, str]]) -> Iterator[str]:
@@ -64,7 +64,7 @@ def discarded_lines(explanation: Explanation) -> Iterator[str]:
     """The tokens that ended without a run, and the rules that denied them."""
     for lost in explanation.discarded:
         yield _discarded_text(lost)
-        yield from (f"  {_condition_text(rule)}" for rule in lost.rules)
+        yield from (f"  {condition_text(rule)}" for rule in lost.rules)
 
 
 def _run_details(run: RunExplanation) -> Iterator[str]:
@@ -74,7 +74,7 @@ def _run_details(run: RunExplanation) -> Iterator[str]:
     for gate in run.gates:
         times = f" when asked for the {gate.asked}. time" if gate.asked > 1 else ""
         yield f"{gate.verdict}{times}"
-        yield from (f"  {_condition_text(rule)}" for rule in gate.rules)
+        yield from (f"  {condition_text(rule)}" for rule in gate.rules)
     if run.loop is not None:
         loop = run.loop
         yield f"loop: {loop.succeeded} of {loop.total} succeeded, {loop.failed} failed, {loop.open} open"
@@ -104,9 +104,9 @@ def _task_lines(task: TaskExplanation) -> Iterator[str]:
 def _routing_lines(routing: RoutingExplanation) -> Iterator[str]:
     for arc in routing.arcs:
         if arc.selected:
-            yield f"→ {visible(arc.step)}: {_condition_text(arc.condition)}"
+            yield f"→ {visible(arc.step)}: {condition_text(arc.condition)}"
         elif arc.condition.holds is not None or arc.condition.error:
-            yield f"not {visible(arc.step)}: {_condition_text(arc.condition)}"
+            yield f"not {visible(arc.step)}: {condition_text(arc.condition)}"
     if routing.error is not None:
         yield f"routing failed: {_error_text(routing.error)}"
     elif not any(arc.selected for arc in routing.arcs):
@@ -115,16 +115,16 @@ def _routing_lines(routing: RoutingExplanation) -> Iterator[str]:
 
 def _parked_lines(parked: ParkedToken) -> Iterator[str]:
     until = f" until {local_time(parked.until)}" if parked.until is not None else ""
-    where = _step_text(parked.step, parked.line)
+    where = step_text(parked.step, parked.line)
     yield f"a token from {_origin_text(parked.arrival)} is {parked.mode} before {where}{until}"
-    yield from (f"  {_condition_text(rule)}" for rule in parked.rules)
+    yield from (f"  {condition_text(rule)}" for rule in parked.rules)
 
 
 def _join_text(meeting: WaitingJoin) -> str:
     of = f" of {meeting.needed}" if meeting.needed is not None else ""
     came = f"{meeting.arrived}{of} {'token' if meeting.arrived == 1 and not of else 'tokens'}"
     more = ", ".join(map(_source_text, meeting.waits_for)) or "nothing"
-    where = _step_text(meeting.step, meeting.line)
+    where = step_text(meeting.step, meeting.line)
     return f"the join ({meeting.mode}) of {where} has {came}; more can come from {more}"
 
 
@@ -154,10 +154,10 @@ def _awaited_text(waiting: RunWait) -> str:
 
 
 def _discarded_text(lost: DiscardedToken) -> str:
-    return f"a token from {_origin_text(lost.arrival)} for {_step_text(lost.step, lost.line)}: {lost.reason}"
+    return f"a token from {_origin_text(lost.arrival)} for {step_text(lost.step, lost.line)}: {lost.reason}"
 
 
-def _condition_text(condition: Condition) -> str:
+def condition_text(condition: Condition) -> str:
     """`{{ … }}` (line 7) holds: ctx.a = 1."""
     if condition.text == "true":
         return f"always (line {condition.line})"
@@ -189,10 +189,10 @@ def _state_text(run: RunExplanation) -> str:
 
 
 def _origin_text(arrival: TokenArrival) -> str:
-    return _step_text(arrival.step, arrival.line) if arrival.step is not None else "the beginning"
+    return step_text(arrival.step, arrival.line) if arrival.step is not None else "the beginning"
 
 
-def _step_text(step: str, line: int | None) -> str:
+def step_text(step: str, line: int | None) -> str:
     return f"{visible(step)} (line {line})" if line is not None else visible(step)
 
 

@@ -2,15 +2,9 @@
 
 from collections.abc import Sequence
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from noetl.cli.tool_files import loaded_tool_files
 from noetl.settings import Configuration
-
-if TYPE_CHECKING:
-    # Not at run time: who only names a command to type shall not wait until a store is imported.
-    from noetl.cli.store_access import ExecutionOwner
-    from noetl.kernel.state.execution_state import ExecutionState
 
 _NEEDING_TOOLS = frozenset({"cancel", "pause", "resume", "retry", "redrive", "fork", "signal"})
 """Verbs that go on with an execution: its playbook must be one that can run. To look at it, it need not."""
@@ -37,28 +31,6 @@ class FollowUp:
 
     def _command(self, start: str, *words: str, flags: Sequence[str]) -> str:
         return " ".join([start, *map(quote, words), *self._flags, *flags])
-
-
-def next_commands(
-    state: "ExecutionState", owner: "ExecutionOwner | None", follow_up: FollowUp
-) -> list[tuple[str, str]]:
-    """Commands for one that is not over, and what they do; those for a failure stand in its report."""
-    name = state.execution_id
-    if state.over:
-        return []
-    commands = [
-        (follow_up.executions_command("signal", name, signal), "gives the signal that it waits for")
-        for signal in state.listeners
-    ]
-    if state.paused:
-        commands.append((follow_up.executions_command("resume", name), "goes on; it is paused"))
-    elif owner is None:
-        commands.append((follow_up.resume_command(name), "goes on; nobody runs it now"))
-    else:
-        follows = f"follows what process {owner.pid} does"
-        commands.append((follow_up.executions_command("watch", name), follows))
-    commands.append((follow_up.executions_command("cancel", name), "ends it"))
-    return commands
 
 
 def command_lines(commands: Sequence[tuple[str, str]]) -> list[str]:

@@ -1,6 +1,7 @@
 """What tasks of an execution and of all that it started wrote, in order of time."""
 
 import asyncio
+from bisect import bisect_left, bisect_right
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
@@ -15,6 +16,39 @@ class FamilyLine(NamedTuple):
     execution_id: str
     child_path: str
     line: LogLine
+
+
+class FamilyPage(NamedTuple):
+    """Some lines; `last` is the cursor behind them, `next_cursor` the same if there are more now."""
+
+    lines: list[FamilyLine]
+    next_cursor: str | None
+    last: str
+
+
+def log_page(lines: list[FamilyLine], after: str, limit: int) -> FamilyPage:
+    """Those of all lines that come behind a cursor: a time, and how many lines of that time were seen.
+
+    Lines are written in the order of their times, so nothing comes later before a cursor. Raises ValueError.
+    """
+    ts, _, count = after.partition("~")
+    seen = 0
+    if after:
+        if not (ts and count.isascii() and count.isdigit() and len(count) < 16):
+            raise ValueError(f"`{after}` is no cursor of a log")
+        first = bisect_left(lines, ts, key=_line_time)
+        last_of_time = bisect_right(lines, ts, key=_line_time)
+        seen = min(first + int(count), last_of_time)
+    page = lines[seen : seen + limit]
+    last = after
+    if page:
+        ts = _line_time(page[-1])
+        last = f"{ts}~{seen + len(page) - bisect_left(lines, ts, key=_line_time)}"
+    return FamilyPage(page, last if seen + limit < len(lines) else None, last)
+
+
+def _line_time(written: FamilyLine) -> str:
+    return written.line.ts
 
 
 class FamilyLog:

@@ -13,8 +13,11 @@ from noetl.engine.effects import effects_of_row
 from noetl.engine.execution import ExecutionOrigin, ExecutionResources, LiveExecution
 from noetl.engine.history.lookup import PAGE, decode_rows
 from noetl.events.bodies import Patch
+from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.net.commands import Fork
+from noetl.kernel.plan import Plan
+from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.replay import replay
 from noetl.model.errors import NoetlError
 from noetl.ports.results import ResultMissing, ResultStore
@@ -61,16 +64,8 @@ async def write_fork(
     """
     execution_id = SYSTEM.new_execution_id()
     rows = await _with_own_results(results, rows, command.source, execution_id)
-    try:
-        state = replay(document.plan, execution_id, decode_rows(execution_id, rows))
-    except (WrongSequence, KeyError, IndexError) as error:
-        why = f"it has no `{error.args[0]}`" if isinstance(error, KeyError) else error
-        hint = "the steps and tasks that ran so far must be there, with the same names and arcs"
-        message = f"the history cannot go on with {document.source.name}: {why}"
-        raise CannotFork(message, hint) from error
-    if state.over:
-        message = f"{command.source} was {state.status} by event {command.at}"
-        raise CannotFork(message, "fork it at an earlier event")
+    events = decode_rows(execution_id, rows)
+    state = state_to_fork(document.plan, execution_id, events, document.source.name, source=command.source)
     effects = NO_EFFECTS
     for row in rows:
         effects = merge_effects(effects, effects_of_row(row))
@@ -85,6 +80,25 @@ async def write_fork(
     verdicts = await store.commit([copy, fork])
     assert all(isinstance(verdict, Committed) for verdict in verdicts)  # noqa: S101 - nobody knows the id
     return execution_id
+
+
+def state_to_fork(
+    plan: Plan, execution_id: str, events: Sequence[Event], document_name: str, *, source: str = ""
+) -> ExecutionState:
+    """What a copy of these events begins with. `source` is whose they are, if that is another execution.
+
+    Raises CannotFork if they could not have come from this playbook, or nothing is left to do.
+    """
+    try:
+        state = replay(plan, execution_id, events)
+    except (WrongSequence, KeyError, IndexError) as error:
+        why = f"it has no `{error.args[0]}`" if isinstance(error, KeyError) else error
+        hint = "the steps and tasks that ran so far must be there, with the same names and arcs"
+        raise CannotFork(f"the history cannot go on with {document_name}: {why}", hint) from error
+    if state.over:
+        message = f"{source or execution_id} was {state.status} by event {len(events)}"
+        raise CannotFork(message, "fork it at an earlier event")
+    return state
 
 
 def _lone_resources(results: ResultStore) -> ExecutionResources:

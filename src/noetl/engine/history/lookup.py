@@ -96,10 +96,16 @@ async def _has_open_children(store: Store, execution_id: str) -> bool:
 
 async def read_events(store: Store, execution_id: str, *, after: int = 0) -> AsyncIterator[list[Event]]:
     """The events above `after` that there are now, in order, a page at a time. Raises HistoryUnreadable."""
+    async for rows in row_pages(store, execution_id, after=after):
+        yield decode_rows(execution_id, rows)
+
+
+async def row_pages(store: Store, execution_id: str, *, after: int = 0) -> AsyncIterator[list[Row]]:
+    """The same as they are stored."""
     while True:
         rows = await store.read(execution_id, after=after, limit=PAGE)
         if rows:
-            yield decode_rows(execution_id, rows)
+            yield rows
         if len(rows) < PAGE:
             return
         after = rows[-1].seq

@@ -1,5 +1,6 @@
 """An execution, read back whole: its playbook, its events and the state that they amount to."""
 
+import asyncio
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -7,13 +8,15 @@ import msgspec
 from msgspec import Struct
 
 from noetl.dsl.document.playbook import Playbook
-from noetl.engine.catalog.playbook_record import decode_record, load_record
+from noetl.engine.catalog.playbook_record import PlaybookSource, decode_record, decode_source, load_record
 from noetl.engine.history.lookup import (
     CHECK,
     HistoryUnreadable,
+    decode_rows,
     find_execution,
     read_events,
     request_event_of,
+    row_pages,
 )
 from noetl.events.bodies import PlaybookExecutionRequested
 from noetl.events.event import Event
@@ -24,14 +27,25 @@ from noetl.kernel.state.fold import evolve
 from noetl.kernel.state.replay import load_state, replay
 from noetl.ports.store import ExecutionRecord, Store
 
+KEPT_HISTORIES = 8
+KEPT_EVENTS = 100_000
+"""Events in all of them: about 100 MB."""
 
-class History(Struct, frozen=True):
-    """All that happened to an execution, and what it amounts to."""
+
+class RecordedHistory(Struct, frozen=True):
+    """All that happened to an execution. `cuts` are the numbers of the events that end an append."""
 
     record: ExecutionRecord
     plan: Plan
     events: list[Event]
-    state: ExecutionState
+    cuts: list[int]
+    document: bytes
+    """Its playbook as the store keeps it."""
+
+    @property
+    def source(self) -> PlaybookSource:
+        """What its playbook was read from. Raises PlaybookUnreadable."""
+        return decode_source(self.document)
 
     @property
     def playbook(self) -> Playbook:
@@ -48,12 +62,31 @@ class History(Struct, frozen=True):
         return replay(self.plan, self.record.execution_id, self.events[:seq])
 
 
+class History(RecordedHistory, frozen=True):
+    """The same, and what it amounts to."""
+
+    state: ExecutionState
+
+
 async def read_plan(store: Store, record: ExecutionRecord, allow_kinds: Iterable[str] = ()) -> Plan:
     """The playbook that the execution runs. Raises HistoryUnreadable, PlaybookUnreadable."""
+    return _plan_of(await _read_document(store, record), allow_kinds)
+
+
+async def read_recorded_source(store: Store, record: ExecutionRecord) -> PlaybookSource:
+    """What its playbook was read from. Raises HistoryUnreadable, PlaybookUnreadable."""
+    return decode_source(await _read_document(store, record))
+
+
+async def _read_document(store: Store, record: ExecutionRecord) -> bytes:
     data = await store.playbook(record.playbook)
     if data is None:
         raise HistoryUnreadable(f"the playbook of {record.execution_id} is missing in the store", CHECK)
-    return _recorded_plan(data) or Plan(load_record(data, allow_kinds))
+    return data
+
+
+def _plan_of(document: bytes, allow_kinds: Iterable[str]) -> Plan:
+    return _recorded_plan(document) or Plan(load_record(document, allow_kinds))
 
 
 @lru_cache(maxsize=16)
@@ -70,14 +103,18 @@ def _recorded_plan(data: bytes) -> Plan | None:
 async def read_history(store: Store, name: str, allow_kinds: Iterable[str] = ()) -> History:
     """All of an execution, found as by `find_execution`. Raises ExecutionUnknown, HistoryUnreadable."""
     record = await find_execution(store, name)
-    plan = await read_plan(store, record, allow_kinds)
+    document = await _read_document(store, record)
+    plan = _plan_of(document, allow_kinds)
     state = new_state(plan, record.execution_id)
     events: list[Event] = []
-    async for page in read_events(store, record.execution_id):
+    cuts: list[int] = []
+    async for rows in row_pages(store, record.execution_id):
+        page = decode_rows(record.execution_id, rows)
         events += page
+        cuts += [row.seq for row in rows if row.last]
         fold_events(state, page)
     request_event_of(events)
-    return History(record, plan, events, state)
+    return History(record, plan, events, cuts, document, state)
 
 
 async def read_state(store: Store, plan: Plan, execution_id: str) -> ExecutionState:
@@ -117,3 +154,49 @@ def fold_events(state: ExecutionState, events: Iterable[Event]) -> None:
             message = f"event {event.seq} of {state.execution_id} does not fit what came before: {fault}"
             # The cause stays: a KeyError may as well be a bug of the fold as a damaged history.
             raise HistoryUnreadable(message, CHECK) from fault
+
+
+class HistoryCache:
+    """Reads histories, and of those that it has only what is new.
+
+    Whoever looks at an execution asks many times: each move of a slider folds it once more, and to read and
+    decode 10,000 events takes twice as long as to fold them.
+    """
+
+    def __init__(self, store: Store, allow_kinds: Iterable[str] = ()) -> None:
+        self._store = store
+        self._allow_kinds = tuple(allow_kinds)
+        self._histories: dict[str, RecordedHistory] = {}
+
+    async def read(self, name: str) -> RecordedHistory:
+        """All of an execution, found as by `find_execution`. Raises ExecutionUnknown, HistoryUnreadable."""
+        record = await find_execution(self._store, name)
+        known = self._histories.pop(record.execution_id, None)
+        if known is None or known.record.playbook != record.playbook:
+            document = await _read_document(self._store, record)
+            plan = _plan_of(document, self._allow_kinds)
+            events, cuts = (known.events, known.cuts) if known else ([], [])
+            known = RecordedHistory(record, plan, events, cuts, document)
+        history = await self._with_new_events(known, record)
+        request_event_of(history.events)
+        self._keep(history)
+        return history
+
+    async def _with_new_events(self, known: RecordedHistory, record: ExecutionRecord) -> RecordedHistory:
+        """Others may still look at the history that is known: it is left as it is."""
+        events, cuts = known.events, known.cuts
+        if record.version > len(events):
+            events, cuts = events.copy(), cuts.copy()
+            async for rows in row_pages(self._store, record.execution_id, after=len(events)):
+                events += await asyncio.to_thread(decode_rows, record.execution_id, rows)
+                cuts += [row.seq for row in rows if row.last]
+        return RecordedHistory(record, known.plan, events, cuts, known.document)
+
+    def _keep(self, history: RecordedHistory) -> None:
+        """The one that was not looked at for the longest time goes first."""
+        self._histories[history.record.execution_id] = history
+        while len(self._histories) > KEPT_HISTORIES or (
+            len(self._histories) > 1
+            and sum(len(known.events) for known in self._histories.values()) > KEPT_EVENTS
+        ):
+            del self._histories[next(iter(self._histories))]

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from noetl.engine.history.read import History
+from noetl.engine.history.read import RecordedHistory
 from noetl.engine.summary import execution_json, marking_json
 from noetl.kernel.state.execution_state import ExecutionState, Token
 from noetl.kernel.state.run_state import Frame, RunState, Shard
@@ -13,7 +13,7 @@ from noetl.model.secret import printable_value
 from noetl.model.timestamp import iso_time
 
 
-def state_document(history: History, seq: int) -> dict[str, Any]:
+def state_document(history: RecordedHistory, seq: int) -> dict[str, Any]:
     """Status, ctx, tokens and runs as they were after that event. Raises ValueError if there is none."""
     state = history.state_at(seq)
     last_ts = history.events[seq - 1].ts
@@ -25,7 +25,7 @@ def state_document(history: History, seq: int) -> dict[str, Any]:
         "marking": marking_json(state),
         "tokens": printable_value([_token_json(state, token) for token in state.tokens.values()]),
         "runs": printable_value([_run_json(run) for run in state.runs.values()]),
-        "signals": state.signals,
+        "signals": {name: [queued.payload for queued in queue] for name, queue in state.signals.items()},
     }
 
 

@@ -7,7 +7,7 @@ them apart: they stay as straight as they are and become shorter.
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from noetl.graph.layout.layered_graph import SIDE, Cell, Strand
 
@@ -70,14 +70,12 @@ def _medians(cell: Cell, *, downwards: bool, rightwards: bool) -> list[Cell]:
 
     A line at a box's side bends in any case, so its other end is no partner.
     """
-    strands = cell.above if downwards else cell.below
-    partners = [
-        (strand.upper if downwards else strand.lower, strand.weight)
-        for strand in strands
-        if not _is_side_strand(strand)
-    ]
-    if not partners:
-        return []
+    if downwards:
+        partners = [(strand.upper, strand.weight) for strand in cell.above if not _is_side_strand(strand)]
+    else:
+        partners = [(strand.lower, strand.weight) for strand in cell.below if not _is_side_strand(strand)]
+    if len(partners) < 2:
+        return [partner for partner, _ in partners]
     partners.sort(key=lambda partner: partner[0].position)
     total = sum(weight for _, weight in partners)
     low, high = _cell_at(partners, (total - 1) // 2), _cell_at(partners, total // 2)
@@ -86,8 +84,11 @@ def _medians(cell: Cell, *, downwards: bool, rightwards: bool) -> list[Cell]:
 
 
 def _cell_at(partners: list[tuple[Cell, int]], rank: int) -> Cell:
-    sums = accumulate(weight for _, weight in partners)
-    return next(cell for (cell, _), end in zip(partners, sums, strict=True) if rank < end)
+    for cell, weight in partners:
+        rank -= weight
+        if rank < 0:
+            return cell
+    raise AssertionError("the rank is one of theirs")
 
 
 def _crossed_strands(layers: list[list[Cell]]) -> set[tuple[Cell, Cell]]:

@@ -1,12 +1,10 @@
 """The order of cells within their layers, with few crossings."""
 
-from noetl.graph.layout.layered_graph import Cell, LayeredGraph, Strand
+from noetl.graph.layout.layered_graph import Cell, LayeredGraph
 
 SWEEPS = 16
 PATIENCE = 4
 """Sweeps without any gain after which nothing more is expected."""
-SIDEWAYS = 0.4
-"""A strand at a box's left side counts as this much further left than the box."""
 
 
 def order_layers(graph: LayeredGraph, root: Cell) -> None:
@@ -38,8 +36,15 @@ def count_crossings(layers: list[list[Cell]]) -> int:
     """
     total = 0
     for layer in layers[:-1]:
-        strands = [strand for cell in layer for strand in cell.below]
-        ends = sorted((_upper_position(strand), _lower_position(strand), strand.cost) for strand in strands)
+        ends = sorted(
+            (
+                strand.upper.position - strand.upper_shift,
+                strand.lower.position - strand.lower_shift,
+                strand.cost,
+            )
+            for cell in layer
+            for strand in cell.below
+        )
         slots = {end: slot for slot, end in enumerate(sorted({end for _, end, _ in ends}), start=1)}
         tree = [0] * (len(slots) + 1)
         passed = 0
@@ -57,14 +62,13 @@ def count_crossings(layers: list[list[Cell]]) -> int:
     return total
 
 
-def _upper_position(strand: Strand) -> float:
-    cell = strand.upper
-    return cell.position - SIDEWAYS if strand.back and cell.kind == "box" else cell.position
+def _ends_above(cell: Cell) -> list[tuple[float, int]]:
+    """Where the strands of a cell end above, and what each costs to cross."""
+    return [(strand.upper.position - strand.upper_shift, strand.cost) for strand in cell.above]
 
 
-def _lower_position(strand: Strand) -> float:
-    cell = strand.lower
-    return cell.position - SIDEWAYS if strand.back and cell.kind == "box" else cell.position
+def _ends_below(cell: Cell) -> list[tuple[float, int]]:
+    return [(strand.lower.position - strand.lower_shift, strand.cost) for strand in cell.below]
 
 
 def _number_cells(layer: list[Cell]) -> None:
@@ -95,13 +99,16 @@ def _sweep(layers: list[list[Cell]], *, downwards: bool) -> None:
     for layer in layers if downwards else reversed(layers):
         mean_position: dict[Cell, float] = {}
         for cell in layer:
-            strands, position_of = (
-                (cell.above, _upper_position) if downwards else (cell.below, _lower_position)
-            )
-            total = sum(strand.weight for strand in strands)
-            mean_position[cell] = (
-                sum(position_of(s) * s.weight for s in strands) / total if total else cell.position
-            )
+            total, mean = 0, 0.0
+            if downwards:
+                for strand in cell.above:
+                    total += strand.weight
+                    mean += (strand.upper.position - strand.upper_shift) * strand.weight
+            else:
+                for strand in cell.below:
+                    total += strand.weight
+                    mean += (strand.lower.position - strand.lower_shift) * strand.weight
+            mean_position[cell] = mean / total if total else cell.position
         layer.sort(key=mean_position.__getitem__)
         _number_cells(layer)
 
@@ -109,29 +116,28 @@ def _sweep(layers: list[list[Cell]], *, downwards: bool) -> None:
 def _swap_neighbours(layers: list[list[Cell]]) -> None:
     """Swaps neighbours wherever that alone removes crossings."""
     for layer in layers:
+        # The other ends of its strands stand in other layers: they stay where they are meanwhile.
+        above = {cell: _ends_above(cell) for cell in layer}
+        below = {cell: _ends_below(cell) for cell in layer}
         for index in range(len(layer) - 1):
             left, right = layer[index], layer[index + 1]
-            cost = _pair_cost(left, right)
-            if cost and _pair_cost(right, left) < cost:
+            cost = _inversion_cost(above[left], above[right]) + _inversion_cost(below[left], below[right])
+            if not cost:
+                continue
+            swapped = _inversion_cost(above[right], above[left]) + _inversion_cost(below[right], below[left])
+            if swapped < cost:
                 layer[index], layer[index + 1] = right, left
                 left.position, right.position = right.position, left.position
 
 
-def _pair_cost(left: Cell, right: Cell) -> int:
-    """The cost of crossings between the strands of two neighbours, `left` standing before `right`."""
-    above = _inversion_cost(
-        [(_upper_position(s), s.cost) for s in left.above],
-        [(_upper_position(s), s.cost) for s in right.above],
-    )
-    below = _inversion_cost(
-        [(_lower_position(s), s.cost) for s in left.below],
-        [(_lower_position(s), s.cost) for s in right.below],
-    )
-    return above + below
-
-
 def _inversion_cost(left: list[tuple[float, int]], right: list[tuple[float, int]]) -> int:
+    """What the crossings of two neighbours' strands cost that end so, `left` standing before `right`."""
     # Most neighbours do not cross at all: that is seen without looking at every pair.
     if not left or not right or max(left)[0] <= min(right)[0]:
         return 0
-    return sum(cost * price for end, cost in left for other, price in right if other < end)
+    total = 0
+    for end, cost in left:
+        for other, price in right:
+            if other < end:
+                total += cost * price
+    return total

@@ -61,6 +61,10 @@ class Cell:
     """Links from this box to itself, at its right side."""
 
 
+SIDEWAYS = 0.4
+"""A strand at a box's left side counts as this much further left than the box, when layers are ordered."""
+
+
 @dataclass(slots=True, eq=False)
 class Strand:
     """A line between neighbouring layers. A `back` strand is travelled upwards."""
@@ -77,6 +81,14 @@ class Strand:
     """What it costs to cross it: the greatest weight among those links."""
     upper_x: float = 0.0
     lower_x: float = 0.0
+    upper_shift: float = field(init=False)
+    lower_shift: float = field(init=False)
+    """How much further left than its cell an end counts when layers are ordered."""
+
+    def __post_init__(self) -> None:
+        # Once for each strand: its ends are asked for hundreds of times.
+        self.upper_shift = SIDEWAYS if self.back and self.upper.kind == "box" else 0.0
+        self.lower_shift = SIDEWAYS if self.back and self.lower.kind == "box" else 0.0
 
     @property
     def net(self) -> tuple[bool, int, str]:

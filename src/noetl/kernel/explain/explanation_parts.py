@@ -249,3 +249,64 @@ class Explanation(ExplanationPart):
     discarded: tuple[DiscardedToken, ...] = ()
     failure: FirstFailure | None = None
     cancelled: Cancellation | None = None
+
+
+ArcVerdict: TypeAlias = Literal["taken", "not_taken", "not_asked", "failed", "not_reached"]
+"""`not_asked`: an earlier one was taken. `failed`: its guard raised. `not_reached`: no run ended there."""
+
+
+class IncomingArc(ExplanationPart):
+    """An arc on the way to a step, and what became of it: of several runs, in the last that took it.
+
+    `through` are the steps behind it that nothing came to, up to the one that is explained.
+    """
+
+    source: str
+    arc: int
+    target: str
+    line: int
+    text: str
+    verdict: ArcVerdict
+    asked: int = 0
+    taken: int = 0
+    run: str = ""
+    seq: int = 0
+    condition: Condition | None = None
+    """With the values that it read; None if it was never looked at."""
+    through: tuple[str, ...] = ()
+
+
+class ChainLink(ExplanationPart):
+    """A run on the way to another one. `condition` is of the arc that it took; the last link has none."""
+
+    step: str
+    run: str
+    seq: int
+    arc: int | None = None
+    line: int | None = None
+    condition: Condition | None = None
+
+
+class StepExplanation(ExplanationPart):
+    """Why a step ran, runs, waits, or was not reached."""
+
+    execution_id: str
+    status: str
+    version: int
+    step: str
+    line: int
+    verdict: Literal["ran", "failed", "running", "waiting", "denied", "not_reached"]
+    reason: str
+    """In one sentence."""
+    chain: tuple[ChainLink, ...] = ()
+    """From the beginning to its last run, or to the token that came last; empty if nothing came to it."""
+    arcs: tuple[IncomingArc, ...] = ()
+    """All that lead to it."""
+    stopped_at: tuple[IncomingArc, ...] = ()
+    """Where the way to a step ended that nothing came to: arcs of steps that were reached."""
+    run_count: int = 0
+    runs: tuple[RunExplanation, ...] = ()
+    """The last forty."""
+    parked: tuple[ParkedToken, ...] = ()
+    joins: tuple[WaitingJoin, ...] = ()
+    discarded: tuple[DiscardedToken, ...] = ()

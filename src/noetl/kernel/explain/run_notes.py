@@ -35,7 +35,8 @@ RETRIES_KEPT = 100
 WAITS_KEPT = 100
 
 
-def _condition_text(guard: Guard) -> str:
+def guard_text(guard: Guard) -> str:
+    """A condition in one line."""
     return " ".join(guard.source.split()) if isinstance(guard, Expression) else str(guard).lower()
 
 
@@ -51,7 +52,7 @@ def _ask_rules(rules: Sequence[AdmitRule], scope: EvaluationScope) -> Iterator[C
     decided = False
     for rule in rules:
         if decided:
-            yield Condition(text=_condition_text(rule.when), line=rule.position.line)
+            yield Condition(text=guard_text(rule.when), line=rule.position.line)
             continue
         condition = _condition(rule, scope)
         decided = condition.holds is not False
@@ -65,7 +66,7 @@ def _condition(rule: AdmitRule | Arc, scope: EvaluationScope) -> Condition:
     except ExpressionError as fault:
         error = fault.message
     return Condition(
-        text=_condition_text(rule.when),
+        text=guard_text(rule.when),
         line=rule.position.line,
         holds=holds,
         reads=paths_read(rule.when, scope.expression_scope),
@@ -103,7 +104,7 @@ def explain_routing(
                 step=arc.step,
                 selected=position in body.selected,
                 condition=Condition(
-                    text=_condition_text(arc.when),
+                    text=guard_text(arc.when),
                     line=arc.position.line,
                     holds=verdicts[position],
                     reads=paths_read(arc.when, scope.expression_scope) if position < asked_arcs else (),
@@ -172,7 +173,7 @@ def _matched_rule(task: Task, rule: int | None, do: str, times: int) -> MatchedR
     position = position_of_rule(task, rule)
     if position is None or rule is None or task.policy is None:
         return MatchedRule(do=do, times=times)
-    text = "else" if rule == -1 else _condition_text(task.policy.rules[rule].when)
+    text = "else" if rule == -1 else guard_text(task.policy.rules[rule].when)
     return MatchedRule(text=text, line=position.line, do=do, times=times)
 
 

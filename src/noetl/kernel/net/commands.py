@@ -88,9 +88,13 @@ class Resume(Struct, frozen=True):
 
 
 class Signal(Struct, frozen=True):
+    """To the task run `wait`, if one is named; `by_admin`: who sends it may answer for everybody."""
+
     signal: str
     payload: Any = True
     by: str = ""
+    wait: str = ""
+    by_admin: bool = False
 
 
 class Retry(Struct, frozen=True):

@@ -13,13 +13,10 @@ from noetl.events.bodies import (
     EventBody,
     LoopDone,
     LoopIterationCompleted,
-    RunResumed,
-    RunSuspended,
     StepDone,
     StepFailed,
     StepScheduled,
     TaskStarted,
-    TokenClaimed,
     TokenDiscarded,
 )
 from noetl.events.codec import encode
@@ -49,9 +46,10 @@ from noetl.kernel.net.commands import (
 )
 from noetl.kernel.net.end_by_hand import decide_end_by_hand
 from noetl.kernel.net.execution_request import decide_request
-from noetl.kernel.net.operations import REPORTABLE, REPORTED_INSIDE, RUN_ENDS, decide_report
+from noetl.kernel.net.operations import REPORTABLE, RUN_ENDS, decide_report
 from noetl.kernel.net.quiescence import decide_join, decide_quiescence
 from noetl.kernel.net.routing import decide_routing, seal_run_end
+from noetl.kernel.net.signal_delivery import decide_delivery, decide_signal
 from noetl.kernel.pipeline.interpreter import cancel_run
 from noetl.kernel.pipeline.loops import end_loop
 from noetl.kernel.pipeline.waits import detached_child
@@ -60,7 +58,7 @@ from noetl.kernel.references.externalize import EVENT_MAX_BYTES, externalize
 from noetl.kernel.references.loop_chunks import add_chunk, add_manifest
 from noetl.kernel.state.agenda import AdmitToken, DeliverSignal, FireJoin, RouteRun
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.kernel.state.fold import evolve
+from noetl.kernel.state.fold import FOLDS, evolve
 from noetl.kernel.state.run_fold import RunEnd
 from noetl.kernel.state.run_state import RunState, Shard
 from noetl.model.outcome import ErrorInfo
@@ -72,8 +70,8 @@ MAX_EVENTS_AT_ONCE = 10_000
 _FROM_OUTSIDE = frozenset({Request, Signal, PatchCtx, Fork, Retry, Redrive, CompleteStep})
 """Commands that bring values along, of whatever size."""
 
-_LEAVES_RUN_OPEN = (REPORTED_INSIDE - {RunSuspended}) | {TokenClaimed}
-"""What happens to a run that goes on: nothing follows unless it wrote what others wait for."""
+_RECORDED_APART = RUN_ENDS | {LoopIterationCompleted}
+"""Bodies that may become others when they are recorded."""
 
 
 def decide(state: ExecutionState, command: Command, now: int) -> list[EventBody]:
@@ -97,7 +95,7 @@ def decide(state: ExecutionState, command: Command, now: int) -> list[EventBody]
         case Resume():
             return operations.decide_resume(state, command)
         case Signal():
-            return operations.decide_signal(state, command)
+            return decide_signal(state, command)
         case Retry():
             return operations.decide_retry(state, command, now)
         case Redrive():
@@ -136,9 +134,7 @@ def decide_next(state: ExecutionState, now: int) -> list[EventBody]:
         case FireJoin():
             return decide_join(state, item.step, now)
         case DeliverSignal():
-            run_id, _, iteration = state.listeners[item.signal][0].partition("/")
-            payload = state.signals[item.signal][0]
-            return [RunResumed(run=run_id, reason="signal", iteration=int(iteration), payload=payload)]
+            return [decide_delivery(state, item.signal)]
         case _:
             assert_never(item)
 
@@ -179,11 +175,12 @@ def handle(state: ExecutionState, command: Command, now: int) -> list[Event]:
         bodies = _within_limit(state, command, bodies, now)
     sent = _unrecorded_data(state, command) if type(command) is Report and command.data and bodies else ()
     _record(state, bodies, events, now, sent)
-    # The fast path of `_proceed`, after every task of a large loop: where a run goes on and nothing is on the
-    # agenda, `decide_next` finds nothing.
-    if not events or (type(events[-1].body) in _LEAVES_RUN_OPEN and not state.agenda and not state.stopping):
-        return events
-    return _proceed(state, events, now)
+    return _proceed(state, events, now) if events and not _rests(state) else events
+
+
+def _rests(state: ExecutionState) -> bool:
+    """The fast path of `decide_next`: it finds nothing where a run goes on and nothing is on the agenda."""
+    return bool(state.runs) and not state.agenda and not state.stopping
 
 
 def _unrecorded_data(state: ExecutionState, report: Report) -> Sequence[bytes]:
@@ -228,6 +225,8 @@ def decision_due(state: ExecutionState) -> bool:
 def _proceed(state: ExecutionState, events: list[Event], now: int) -> list[Event]:
     while len(events) < MAX_EVENTS_AT_ONCE and (bodies := decide_next(state, now)):
         _record(state, bodies, events, now)
+        if _rests(state):
+            break
     return events
 
 
@@ -239,37 +238,55 @@ def _record(
     sent: Sequence[bytes] = (),
 ) -> None:
     """`sent` are the first of the bodies as a worker elsewhere has encoded them; there are no events yet."""
-    limit = state.plan.smallest_limit
-    for decided in bodies:
-        body = decided
+    limit = min(state.plan.smallest_limit, EVENT_MAX_BYTES)
+    for body in bodies:
         kind = type(body)
-        if kind in RUN_ENDS:
-            body = _seal_body(state, body, now)  # type: ignore[arg-type]  # its type was asked
-        if sent and body is decided and len(events) < len(sent):
-            data = sent[len(events)]  # its sender has taken out what is large, and folded just this
-            size = len(data)
-        else:
-            data = encode(body)
-            size = len(data)
-            # The fast path of `_externalize_body`: the bytes are needed anyway; so few hold nothing large.
-            if size > limit:
-                body, data = _externalize_body(state, body, data)
-                size = len(data)
-        if kind is LoopIterationCompleted:
-            # Here, not by its worker: that keeps no results, and the next one may be another.
-            body, data = _store_chunk(state, body, data)  # type: ignore[arg-type]  # its type was asked
-            size = len(data)
-        if size > EVENT_MAX_BYTES:
-            body = end_oversized(state, body, size)
-            data = encode(body)
-        # Folded is what is stored, references and all, so that a replay comes to the same state.
-        event = Event(state.version + 1, now, body, data)
-        evolve(state, event)
+        # The fast path of `_record_apart`, for what is recorded as it was decided: most events.
+        # test_kernel_fast_paths.py holds both equal.
+        if sent or kind in _RECORDED_APART or len(data := encode(body)) > limit:
+            if not _record_apart(state, body, events, now, sent):
+                return  # what was decided with it does not follow
+            continue
+        # As `evolve` does it, for a number that follows: that is one call more for each event.
+        seq = state.version = state.version + 1
+        event = Event(seq, now, body, data)
+        FOLDS[kind](state, body, event)
+        state.last_ts = now
         events.append(event)
         if kind is TaskStarted and body.at:  # type: ignore[union-attr]  # its type was asked
             _note_detached(state, body)  # type: ignore[arg-type]  # likewise
-        if size > EVENT_MAX_BYTES:
-            return  # what was decided with it does not follow
+
+
+def _record_apart(
+    state: ExecutionState, decided: EventBody, events: list[Event], now: int, sent: Sequence[bytes]
+) -> bool:
+    """Records one body, whatever it is. False if another one stands in its place: it fits into no event."""
+    body = decided
+    kind = type(body)
+    # Of a step that writes nothing the end stays as it is, but for that of a loop, which may be large.
+    if kind in RUN_ENDS and (kind is LoopDone or state.runs[body.run].step.step.writes):  # type: ignore[union-attr]  # its type was asked
+        body = _seal_body(state, body, now)  # type: ignore[arg-type]  # likewise
+    if sent and body is decided and len(events) < len(sent):
+        data = sent[len(events)]  # its sender has taken out what is large, and folded just this
+    else:
+        data = encode(body)
+        # The fast path of `_externalize_body`: the bytes are needed anyway; so few hold nothing large.
+        if len(data) > state.plan.smallest_limit:
+            body, data = _externalize_body(state, body, data)
+    if kind is LoopIterationCompleted:
+        # Here, not by its worker: that keeps no results, and the next one may be another.
+        body, data = _store_chunk(state, body, data)  # type: ignore[arg-type]  # its type was asked
+    fits = len(data) <= EVENT_MAX_BYTES
+    if not fits:
+        body = end_oversized(state, body, len(data))
+        data = encode(body)
+    # Folded is what is stored, references and all, so that a replay comes to the same state.
+    event = Event(state.version + 1, now, body, data)
+    evolve(state, event)
+    events.append(event)
+    if kind is TaskStarted and body.at:  # type: ignore[union-attr]  # its type was asked
+        _note_detached(state, body)  # type: ignore[arg-type]  # likewise
+    return fits
 
 
 def _note_detached(state: ExecutionState, body: TaskStarted) -> None:

@@ -18,7 +18,6 @@ from noetl.events.bodies import (
     Patch,
     RunResumed,
     RunSuspended,
-    SignalReceived,
     StepFailed,
     TokenClaimed,
     TokenDiscarded,
@@ -38,7 +37,6 @@ from noetl.kernel.net.commands import (
     Report,
     Resume,
     Retry,
-    Signal,
     TimerFired,
 )
 from noetl.kernel.net.execution_request import deadline_after, merge_mappings
@@ -76,7 +74,8 @@ def decide_claim(state: ExecutionState, command: Claim) -> list[EventBody]:
     if command.run not in state.ready:
         raise Refused(f"{command.run} is not ready to be claimed")
     run = state.runs[command.run]
-    if run.sharded != (command.shard >= 0) or (run.sharded and str(command.shard) not in run.ready_shards):
+    sharded = run.sharded
+    if sharded != (command.shard >= 0) or (sharded and str(command.shard) not in run.ready_shards):
         raise Refused(f"shard {command.shard} of {run.id} is not ready to be claimed")
     return [
         TokenClaimed(
@@ -127,13 +126,6 @@ def decide_resume(state: ExecutionState, command: Resume) -> list[EventBody]:
         return []
     paused = [run for run in state.runs.values() if run.paused]
     return [ExecutionResumed(by=command.by), *(RunResumed(run=run.id, reason="resume") for run in paused)]
-
-
-def decide_signal(state: ExecutionState, command: Signal) -> list[EventBody]:
-    require_active(state)
-    payload = escape(command.payload)
-    _must_fit(state, Patch(scope="ctx", path=("signals", command.signal), value=payload))
-    return [SignalReceived(signal=command.signal, payload=payload, by=command.by)]
 
 
 def decide_retry(state: ExecutionState, command: Retry, now: int) -> list[EventBody]:
@@ -276,7 +268,7 @@ def require_step(state: ExecutionState, name: str) -> StepPlan:
 def decide_patch_ctx(state: ExecutionState, command: PatchCtx) -> list[EventBody]:
     require_active(state)
     patches = _escape_patches(command.patches)
-    _must_fit(state, *patches)
+    require_room_in_ctx(state, *patches)
     return [CtxPatched(patches=patches, by=command.by)]
 
 
@@ -284,7 +276,7 @@ def _escape_patches(patches: tuple[Patch, ...]) -> tuple[Patch, ...]:
     return tuple(structs.replace(patch, value=escape(patch.value)) for patch in patches)
 
 
-def _must_fit(state: ExecutionState, *patches: Patch) -> None:
+def require_room_in_ctx(state: ExecutionState, *patches: Patch) -> None:
     size = state.ctx.size
     for patch in patches:
         size += size_growth(state.ctx.values, patch.path, inline_stand_in(patch.value))
@@ -376,18 +368,20 @@ def decide_report(state: ExecutionState, command: Report) -> list[EventBody]:
     owned = run.owned_under(command.fence) if run is not None else None
     if run is None or owned is None:
         raise NotOwner(f"{command.run} is not owned under fence {command.fence}")
-    if command.report_no + len(command.bodies) <= owned.reported:
+    reported, name = command.bodies, run.id
+    recorded = owned.reported - command.report_no
+    if recorded >= len(reported):
         return []
-    if command.report_no > owned.reported:
-        raise ReportEarly(f"report {command.report_no} of {run.id} came before report {owned.reported}")
-    last = command.bodies[-1]
-    for body in command.bodies:
+    if recorded < 0:
+        raise ReportEarly(f"report {command.report_no} of {name} came before report {owned.reported}")
+    last = reported[-1]
+    for body in reported:
         kind = type(body)
         if kind not in REPORTED_INSIDE and not (body is last and kind in RUN_ENDS):
             raise Refused(f"a worker does not report {kind.__name__} here")
-        if body.run != run.id:  # type: ignore[union-attr]  # all of these have it
-            raise Refused(f"{kind.__name__} is not about {run.id}")
-    bodies: list[EventBody] = list(command.bodies[owned.reported - command.report_no :])
+        if body.run != name:  # type: ignore[union-attr]  # all of these have it
+            raise Refused(f"{kind.__name__} is not about {name}")
+    bodies: list[EventBody] = [*reported[recorded:]]
     if isinstance(owned, Shard):
         bodies = _of_shard(run, owned, bodies)
     if command.data:
@@ -395,12 +389,10 @@ def decide_report(state: ExecutionState, command: Report) -> list[EventBody]:
             require_foldable(run, bodies)
         except WrongSequence as error:
             raise Refused(f"the report of {run.id} cannot follow: {error}") from error
-    match bodies[-1]:
-        case RunSuspended(reason="pause") if not state.paused:
-            # The execution went on before this came, and nobody would wake the run.
-            bodies.append(RunResumed(run=run.id, reason="resume"))
-        case _:
-            pass
+    last = bodies[-1]
+    if type(last) is RunSuspended and last.reason == "pause" and not state.paused:
+        # The execution went on before this came, and nobody would wake the run.
+        bodies.append(RunResumed(run=name, reason="resume"))
     return bodies
 
 

@@ -134,7 +134,7 @@ def _render_attempt(  # noqa: PLR0917 - a run, a moment, and what may be read th
         )
     return RunTask(
         task=task,
-        started=_task_started(run, frame, attempt, recorded, now),
+        started=_task_started(run, frame, task, attempt, recorded, now),
         inputs=tool_inputs,
         args=tool_args,
         spec=tool_spec,
@@ -263,7 +263,7 @@ def _constant_attempt(  # noqa: PLR0917 - what is attempted, and with what
     args, prev = _read_by_tool(task, run.args, frame.prev)
     return RunTask(
         task=task,
-        started=_task_started(run, frame, attempt, constants.inputs, now),
+        started=_task_started(run, frame, task, attempt, constants.inputs, now),
         opens=opens,
         inputs=constants.inputs,
         args=args,
@@ -274,9 +274,10 @@ def _constant_attempt(  # noqa: PLR0917 - what is attempted, and with what
     )
 
 
-def _task_started(run: RunState, frame: Frame, attempt: int, inputs: dict[str, Any], now: int) -> TaskStarted:
+def _task_started(  # noqa: PLR0917 - of whom, and what
+    run: RunState, frame: Frame, task: Task, attempt: int, inputs: dict[str, Any], now: int
+) -> TaskStarted:
     """What is recorded of an attempt before its tool runs."""
-    task = run.task(frame)
     return TaskStarted(
         run=run.id,
         task=task.label,
@@ -307,9 +308,10 @@ def _render_inputs(task: Task, scope: EvaluationScope) -> tuple[dict[str, Any], 
 
 def idempotency_key(run: RunState, frame: Frame, task: Task, attempt: int) -> str:
     """The same for every delivery and every retry after an error; another one after an ok outcome."""
-    parts = [run.inputs.execution_id, run.id, str(frame.index), task.label, str(frame.visits[task.label])]
+    label = task.label
+    parts = f"{run.inputs.execution_id}/{run.id}/{frame.index}/{label}/{frame.visits[label]}"
     if frame.polls:
-        parts.append(f"poll {frame.polls}")
-    if task.label in run.step.fresh_keys:
-        parts.append(f"attempt {attempt}")
-    return hashlib.sha256("/".join(parts).encode()).hexdigest()[:32]
+        parts = f"{parts}/poll {frame.polls}"
+    if label in run.step.fresh_keys:
+        parts = f"{parts}/attempt {attempt}"
+    return hashlib.sha256(parts.encode()).hexdigest()[:32]

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+import msgspec
+
 from noetl.events.bodies import RunSuspended
 from noetl.events.identifiers import task_run_id
 from noetl.expr.template import Constant
@@ -16,6 +18,7 @@ from noetl.kernel.scopes import playbook_time
 from noetl.kernel.state.execution_state import ChildStart
 from noetl.kernel.state.run_state import Frame, Resumption, RunState
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
+from noetl.model.wait_question import LARGEST_SCHEMA, WaitQuestion, problem_of_schema
 
 
 def begin_wait(run: RunState, frame: Frame, now: int) -> RunSuspended | Outcome:
@@ -31,13 +34,43 @@ def begin_wait(run: RunState, frame: Frame, now: int) -> RunSuspended | Outcome:
         child = frame.child or child
         return RunSuspended(run=run.id, reason="child", iteration=frame.index, child=child, until=deadline)
     if signal := inputs.get("signal"):
+        question = _question_of(inputs)
+        if isinstance(question, Outcome):
+            return question
         return RunSuspended(
-            run=run.id, reason="signal", iteration=frame.index, signal=str(signal), until=deadline
+            run=run.id,
+            reason="signal",
+            iteration=frame.index,
+            signal=str(signal),
+            until=deadline,
+            question=question,
         )
     until = _wait_until(inputs, now)
     if isinstance(until, Outcome):
         return until
     return RunSuspended(run=run.id, reason="wait", iteration=frame.index, until=until)
+
+
+def _question_of(inputs: Mapping[str, Any]) -> WaitQuestion | Outcome | None:
+    """What a wait asks, or why it cannot ask so; None if it asks nothing."""
+    schema, assignee = inputs.get("schema"), inputs.get("assignee")
+    names = [assignee] if isinstance(assignee, str) else assignee or []
+    if not (isinstance(names, list) and all(isinstance(name, str) and name for name in names)):
+        message = "`assignee` is the name of a token, or a list of names"
+        return failed(ErrorInfo(kind="input", message=message))
+    if schema is not None and (problem := _problem_of_schema(schema)):
+        return failed(ErrorInfo(kind="input", message=f"`schema` is no JSON Schema: {problem}"))
+    title, description = str(inputs.get("title") or ""), str(inputs.get("description") or "")
+    question = WaitQuestion(title, description, schema, tuple(names))
+    return question if question != WaitQuestion() else None
+
+
+def _problem_of_schema(schema: Any) -> str:
+    if not isinstance(schema, dict):
+        return "it is a mapping"
+    if len(msgspec.json.encode(schema)) > LARGEST_SCHEMA:
+        return f"it has more than {LARGEST_SCHEMA:,} bytes"
+    return problem_of_schema(schema)
 
 
 def outcome_after_wait(run: RunState, frame: Frame, resumption: Resumption) -> Outcome:
@@ -101,7 +134,7 @@ def _child_timeout(run: RunState, frame: Frame) -> Outcome:
 
 def child_start(run: RunState, frame: Frame) -> ChildStart:
     """The child of the attempt that the frame is at."""
-    return ChildStart(child_id(run, frame), _attempt_id(run, frame), frame.input or {})
+    return ChildStart(child_id(run, frame), attempt_id(run, frame), frame.input or {})
 
 
 def detached_child(run: RunState, frame: Frame) -> ChildStart | None:
@@ -111,16 +144,17 @@ def detached_child(run: RunState, frame: Frame) -> ChildStart | None:
     return child_start(run, frame)
 
 
-def _attempt_id(run: RunState, frame: Frame) -> str:
+def attempt_id(run: RunState, frame: Frame) -> str:
+    """The task run of the attempt that the frame is at."""
     task = run.task(frame).label
     return task_run_id(run.id, frame.index, task, frame.visits[task], frame.attempt)
 
 
 def child_id(run: RunState, frame: Frame) -> str:
     """The id of an execution that this attempt starts: a UUIDv7 of the parent's time, the rest a hash."""
-    attempt_id = _attempt_id(run, frame)
+    attempt = attempt_id(run, frame)
     parent = run.inputs.execution_id
-    digest = hashlib.sha256(f"{parent}/{attempt_id}".encode()).digest()
+    digest = hashlib.sha256(f"{parent}/{attempt}".encode()).digest()
     try:
         time = UUID(parent).bytes[:6]
     except ValueError:

@@ -38,9 +38,10 @@ def add_chunk(
     if body.index != loop.low:
         held.behind_gap[body.index] = size  # it waits for one before it
         return body, []
-    held.before_gap += size + sum(
-        [held.behind_gap.pop(index, 0) for index in range(body.index + 1, _low_after(loop, body.index))]
-    )
+    held.before_gap += size
+    if held.behind_gap:  # not in a loop that goes in order, where this is asked of every iteration
+        closed = range(body.index + 1, _low_after(loop, body.index))
+        held.before_gap += sum([held.behind_gap.pop(index, 0) for index in closed])
     # They double: the event that ends the loop names all chunks, and has a limit, too.
     most = run.step.rules.limit * LIMITS_IN_CHUNK << len(loop.chunks) // CHUNKS_OF_ONE_SIZE
     if held.before_gap <= most:

@@ -14,7 +14,7 @@ from noetl.kernel.state.variables import Variables, Watchers
 from noetl.model.outcome import ErrorInfo
 
 Status: TypeAlias = Literal["new", "refused", "running", "paused", "completed", "failed", "cancelled"]
-STATE_FORMAT = 4
+STATE_FORMAT = 5
 """Changes whenever a snapshot of another number could be misread."""
 HOLDING_BACK = 2
 """The first version of the rules by which what failed holds back what a retry of it could still change."""
@@ -147,6 +147,15 @@ class UnhandledFailure(Struct, frozen=True):
     error: ErrorInfo
 
 
+class QueuedSignal(Struct, frozen=True):
+    """A signal that came, until a task gets it. See `SignalReceived`."""
+
+    payload: Any
+    by: str = ""
+    wait: str = ""
+    by_admin: bool = False
+
+
 class ForkPoint(Struct, frozen=True):
     """What an execution is a copy of: the other one, its last event that was copied, and when that was."""
 
@@ -205,7 +214,7 @@ class ExecutionState(Struct):
     failing: int = 0
     ran_after_failure: OrderedSet[str] = field(default_factory=OrderedSet)
     """Steps with a run that came of an unhandled failure."""
-    signals: dict[str, list[Any]] = {}
+    signals: dict[str, list[QueuedSignal]] = {}
     listeners: dict[str, list[str]] = {}
     stopping: Literal["", "cancelled", "failed"] = ""
     stop_error: ErrorInfo | None = None

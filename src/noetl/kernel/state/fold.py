@@ -9,8 +9,8 @@ from noetl.events.event import Event
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.state import marking, reopen_fold, run_fold, shards
 from noetl.kernel.state.agenda import AdmitToken, DeliverSignal, RouteRun
-from noetl.kernel.state.execution_state import ExecutionState, UnhandledFailure
-from noetl.kernel.state.run_fold import RUN_FOLDS
+from noetl.kernel.state.execution_state import ExecutionState, QueuedSignal, UnhandledFailure
+from noetl.kernel.state.run_fold import RUN_FOLDS, evolve_run
 from noetl.kernel.state.run_state import RunState, Shard, reducer_of
 from noetl.kernel.state.variables import Variables, watching_tokens
 from noetl.model.outcome import ErrorInfo
@@ -21,7 +21,7 @@ def evolve(state: ExecutionState, event: Event) -> None:
     if event.seq != state.version + 1:
         raise WrongSequence(f"event {event.seq} cannot follow event {state.version}")
     state.version = event.seq
-    _FOLDS[type(event.body)](state, event.body, event)
+    FOLDS[type(event.body)](state, event.body, event)
     state.last_ts = event.ts
 
 
@@ -82,7 +82,7 @@ def _fold_playbook_processed(state: ExecutionState, body: of.PlaybookProcessed, 
 def _fold_token_claimed(state: ExecutionState, body: of.TokenClaimed, event: Event) -> None:
     run = require_run(state, body.run)
     owned: RunState | Shard = run
-    if run.sharded:
+    if run.loop is not None and run.sharded:
         owned = shards.shard_at(run, body.shard)
         if owned.phase != "ready" or owned.start != body.shard:
             raise WrongSequence(f"shard {body.shard} of {run.id} is {owned.phase} and cannot be claimed")
@@ -118,10 +118,11 @@ def _fold_run_event(state: ExecutionState, body: Any, _: Event) -> None:
     run = require_run(state, body.run)
     if run.phase != "claimed":
         raise WrongSequence(f"{run.id} is {run.phase}, so nothing can happen in it")
-    run_fold.evolve_run(run, body)
+    evolve_run(run, body)
     if run.phase != "claimed" and not run.claimable:
         state.summaries[run.step.name].status = "waiting"
-    if run.sharded and type(body) in _SETTLING:
+    loop = run.loop
+    if loop is not None and loop.shard_size and type(body) in _SETTLING:
         marking.settle_shards(state, run)
 
 
@@ -152,21 +153,25 @@ def _match_signal(state: ExecutionState, signal: str) -> None:
         state.agenda.discard(DeliverSignal(signal))
 
 
+def _take_signal(state: ExecutionState, signal: str) -> None:
+    queue = state.signals[signal]
+    queue.pop(0)
+    if not queue:
+        del state.signals[signal]
+
+
 def _fold_run_resumed(state: ExecutionState, body: of.RunResumed, _: Event) -> None:
     run = require_run(state, body.run)
     frame = run.frames.get(body.iteration)
     signal = frame.suspension.signal if frame is not None and frame.suspension is not None else ""
-    run_fold.evolve_run(run, body)
+    evolve_run(run, body)
     if signal and body.reason in ("signal", "timeout"):
         listeners = state.listeners[signal]
         listeners.remove(f"{body.run}/{body.iteration}")
         if not listeners:
             del state.listeners[signal]
         if body.reason == "signal":
-            queue = state.signals[signal]
-            queue.pop(0)
-            if not queue:
-                del state.signals[signal]
+            _take_signal(state, signal)
         _match_signal(state, signal)
     if run.claimable:
         state.summaries[run.step.name].status = "running"
@@ -217,7 +222,8 @@ def _end_run(
 ) -> None:
     if run.phase == "ended":
         raise WrongSequence(f"{run.id} has ended already")
-    if run.sharded:
+    sharded = run.loop is not None and run.sharded
+    if sharded:
         shards.end_shards(run)
     run.phase = "ended"
     run.fence = 0
@@ -225,9 +231,9 @@ def _end_run(
     run.ended_by, run.ended_seq, run.ended_at = source, event.seq, event.ts
     marking.stop_clock(state, run, event.ts)
     state.open_runs -= 1
-    state.ready.discard(run.id)
+    state.ready.pop(run.id, None)
     routing = RouteRun(run.id)
-    if run.step.routes_only or run.sharded:
+    if run.step.routes_only or sharded:
         state.agenda.discard(routing)  # where it stood to be ended
     if run.suspended:
         _forget_listeners(state, run)
@@ -305,7 +311,7 @@ def _fold_next_evaluated(state: ExecutionState, body: of.NextEvaluated, _: Event
     routing = RouteRun(run.id)
     if run.phase != "ended" or routing not in state.agenda:
         raise WrongSequence(f"{run.id} has not ended, or was routed already")
-    state.agenda.discard(routing)
+    del state.agenda[routing]
     if body.patches:
         _write_run_end(state, run, body.patches)
     if not body.selected:
@@ -334,7 +340,13 @@ def _fold_ctx_patched(state: ExecutionState, body: of.CtxPatched, event: Event) 
 
 def _fold_signal_received(state: ExecutionState, body: of.SignalReceived, _: Event) -> None:
     write_ctx(state, (Patch(scope="ctx", path=("signals", body.signal), value=body.payload),))
-    state.signals.setdefault(body.signal, []).append(body.payload)
+    queued = QueuedSignal(body.payload, body.by, body.wait, body.by_admin)
+    state.signals.setdefault(body.signal, []).append(queued)
+    _match_signal(state, body.signal)
+
+
+def _fold_signal_dropped(state: ExecutionState, body: of.SignalDropped, _: Event) -> None:
+    _take_signal(state, body.signal)
     _match_signal(state, body.signal)
 
 
@@ -360,7 +372,7 @@ def _fold_execution_resumed(state: ExecutionState, _: of.ExecutionResumed, __: E
     state.status = "running"
 
 
-_FOLDS: dict[type[EventBody], Callable[[ExecutionState, Any, Event], None]] = {
+FOLDS: dict[type[EventBody], Callable[[ExecutionState, Any, Event], None]] = {
     of.PlaybookExecutionRequested: _fold_requested,
     of.PlaybookRequestEvaluated: _fold_request_evaluated,
     of.WorkflowStarted: _fold_workflow_started,
@@ -385,6 +397,7 @@ _FOLDS: dict[type[EventBody], Callable[[ExecutionState, Any, Event], None]] = {
     of.NextEvaluated: _fold_next_evaluated,
     of.CtxPatched: _fold_ctx_patched,
     of.SignalReceived: _fold_signal_received,
+    of.SignalDropped: _fold_signal_dropped,
     of.CancelRequested: _fold_cancel_requested,
     of.ExecutionPaused: _fold_execution_paused,
     of.ExecutionResumed: _fold_execution_resumed,

@@ -39,6 +39,8 @@ def settle_step(state: ExecutionState, number: int) -> None:
     if not (occupancy.pending or occupancy.joined or occupancy.runs):
         del state.occupancy[number]
         state.occupied &= ~(1 << number)
+    if not state.joins:
+        return
     for join in list(state.joins):  # a join that is complete may leave
         plan = state.plan.by_number[join]
         if (plan.above >> number & 1 or join == number) and not state.can_reach(join):
@@ -127,8 +129,8 @@ def fold_token_admitted(state: ExecutionState, body: of.TokenAdmitted, _: Event)
 
 def _leave(state: ExecutionState, token: Token) -> None:
     """The token is no longer on its way in, or no longer at its join."""
-    occupancy = occupancy_at(state, token.step)
-    state.agenda.discard(AdmitToken(token.id))
+    occupancy = state.occupancy[token.step]  # the token itself is counted there
+    state.agenda.pop(AdmitToken(token.id), None)
     if token.stage == "joined":
         occupancy.joined -= 1
         join = state.joins[token.step]
@@ -190,7 +192,9 @@ def fold_step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Ev
         inputs=state.inputs,
         args=body.args,
         ctx=state.ctx.pinned(),
-        steps={name: state.outcomes[name] for name in plan.reads_steps if name in state.outcomes},
+        steps={name: state.outcomes[name] for name in plan.reads_steps if name in state.outcomes}
+        if plan.reads_steps
+        else {},
         deadline=body.deadline,
         began_at=event.ts,
         final=body.final,
@@ -211,10 +215,11 @@ def fold_step_scheduled(state: ExecutionState, body: of.StepScheduled, event: Ev
         _leave(state, token)
         del state.tokens[token.id]
     join = state.joins.get(plan.number)
-    if join is not None and plan.step.join is not None and plan.step.join.mode == "any":
-        join.absorbing = bool(join.arrivals) or state.can_reach(plan.number)
-        join.after_failure = run.after_failure
-    _recheck_join(state, plan.number)
+    if join is not None:
+        if plan.step.join is not None and plan.step.join.mode == "any":
+            join.absorbing = bool(join.arrivals) or state.can_reach(plan.number)
+            join.after_failure = run.after_failure
+        _recheck_join(state, plan.number)
     settle_step(state, plan.number)
     state.open_runs += 1
     state.scheduled += 1
@@ -349,7 +354,7 @@ def offer_run(state: ExecutionState, run: RunState) -> None:
     if run.claimable:
         state.ready.add(run.id)
     else:
-        state.ready.discard(run.id)
+        state.ready.pop(run.id, None)
 
 
 def settle_shards(state: ExecutionState, run: RunState) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, assert_never
 from msgspec.structs import replace
 
 from noetl.events import bodies as of
-from noetl.events.bodies import Patch
+from noetl.events.bodies import LoopStarted, Patch, RunResumed
 from noetl.kernel.errors import WrongSequence
 from noetl.kernel.plan import WAITING_KINDS
 from noetl.kernel.state import shards
@@ -139,16 +139,17 @@ def require_frame(run: RunState, index: int) -> Frame:
 
 def fold_task_started(run: RunState, body: of.TaskStarted) -> None:
     frame = require_frame(run, body.iteration)
-    if frame.status != "open" or frame.running or run.task(frame).label != body.task:
+    task = run.task(frame) if frame.status == "open" and not frame.running else None
+    if task is None or task.label != body.task:
         raise WrongSequence(f"{run.id}/{body.iteration} is not ready to start `{body.task}`")
     frame.attempt = body.attempt
     frame.running = True
     frame.retry_at = None
-    if run.task(frame).kind in WAITING_KINDS:
+    if task.kind in WAITING_KINDS:
         frame.input = body.input
         frame.began_at = body.at
     else:
-        run.busy.discard(str(frame.index))
+        run.busy.pop(str(frame.index), None)
 
 
 def fold_task_processed(run: RunState, body: of.TaskProcessed) -> None:
@@ -315,7 +316,7 @@ def fold_run_suspended(run: RunState, body: of.RunSuspended) -> None:
         frame = require_frame(run, body.iteration)
         if frame.suspension is not None:
             raise WrongSequence(f"{run.id}/{body.iteration} is suspended already")
-        frame.suspension = Suspension(body.reason, body.until, body.signal, body.child)
+        frame.suspension = Suspension(body.reason, body.until, body.signal, body.child, body.question)
         frame.child = body.child
         run.suspended += 1
         run.busy.discard(str(body.iteration))
@@ -428,16 +429,16 @@ RUN_FOLDS: dict[type, Callable[[RunState, Any], None]] = {
 
 def evolve_run(run: RunState, body: of.EventBody) -> None:
     """Fold one event of the pipeline into the run; others are not for it."""
-    kind = type(body)
-    if run.loop is not None and run.loop.shard_size and kind is not of.RunResumed:
+    kind, loop = type(body), run.loop
+    if loop is not None and loop.shard_size and kind is not RunResumed:
         _evolve_shard(run, body)
         return
     RUN_FOLDS[kind](run, body)
     # What the owner has reported is counted, so that a report which comes twice is known as such.
-    if kind is not of.RunResumed:
+    if kind is not RunResumed:
         run.reported += 1
         run.losses = 0
-        if kind is of.LoopStarted and run.sharded:
+        if kind is LoopStarted and run.sharded:
             # Whoever started the loop lets go; its shards are for everybody.
             run.fence = 0
             shards.open_shards(run)

@@ -10,6 +10,7 @@ from noetl.kernel.plan import StepPlan
 from noetl.kernel.state.agenda import OrderedSet
 from noetl.kernel.state.variables import Variables
 from noetl.model.outcome import ErrorInfo
+from noetl.model.wait_question import WaitQuestion
 
 Phase: TypeAlias = Literal["ready", "claimed", "suspended", "ended"]
 """`ready`: a worker may claim it. `suspended`: it waits and nobody owns it."""
@@ -67,6 +68,7 @@ class Suspension(Struct, frozen=True):
     until: int | None = None
     signal: str = ""
     child: str = ""
+    question: WaitQuestion | None = None
 
 
 class Resumption(Struct, frozen=True):
@@ -282,12 +284,12 @@ class RunState(Struct):
         loop = self.loop
         if loop is None or loop.broken >= 0 or loop.shard_size:
             return 0
-        if loop.next >= loop.total and not loop.redriven:
-            return 0
-        window = self.step.step.loop.window if self.step.step.loop else 1
-        room = min(loop.max_in_flight - len(self.frames), loop.low + window - loop.following)
-        # Those that are redriven come first and one by one, because each stands where it was.
-        return max(min(room, 1 if loop.redriven else loop.total - loop.next), 0)
+        following, left = loop.next, loop.total - loop.next
+        if loop.redriven:  # they come first and one by one, because each stands where it was
+            following, left = loop.redriven[0], 1
+        in_document = self.step.step.loop
+        window = in_document.window if in_document is not None else 1
+        return max(min(left, loop.max_in_flight - len(self.frames), loop.low + window - following), 0)
 
 
 def reducer_of(run: RunState, patch: Patch) -> str:

@@ -103,7 +103,7 @@ def infer_commands(state: ExecutionState, tail: Sequence[Event]) -> Iterator[Com
         case ExecutionResumed():
             yield Resume(body.by)
         case SignalReceived():
-            yield Signal(body.signal, body.payload, body.by)
+            yield Signal(body.signal, body.payload, body.by, body.wait, body.by_admin)
         case ExecutionRetried():
             yield Retry(body.by, body.children, body.hash, body.file)
         case IterationsRedriven():

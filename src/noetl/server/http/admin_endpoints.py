@@ -1,4 +1,4 @@
-"""For administrators: credentials, tokens and the audit; and who asks."""
+"""For administrators: credentials, tokens and the audit."""
 
 from typing import Any
 
@@ -12,21 +12,20 @@ from noetl.credentials.credential_rules import (
 )
 from noetl.model.normalisation import normalise
 from noetl.model.timestamp import iso_time, now_micros
-from noetl.ports.credentials import SealedCredential, StoredCredential
-from noetl.ports.http_api import (
+from noetl.ports.admin_api import (
     AuditItem,
     AuditPage,
-    CallerAnswer,
     CreatedToken,
     CredentialBody,
     CredentialDetail,
     CredentialItem,
     CredentialList,
-    PageSize,
     TokenItem,
     TokenList,
     TokenRequest,
 )
+from noetl.ports.credentials import SealedCredential, StoredCredential
+from noetl.ports.http_api import PageSize
 from noetl.server.http.endpoint import Answer, ApiCall, Endpoint
 from noetl.server.http.problems import ApiProblem
 from noetl.stores.api_tokens import make_token, token_facts
@@ -35,10 +34,6 @@ from noetl.stores.api_tokens import make_token, token_facts
 class AuditQuery(Struct, frozen=True, forbid_unknown_fields=True):
     cursor: str = ""
     limit: PageSize = 100
-
-
-async def _read_caller(call: ApiCall) -> Answer:
-    return Answer(CallerAnswer(name=call.caller.name, role=call.caller.role))
 
 
 async def _list_credentials(call: ApiCall) -> Answer:
@@ -137,15 +132,6 @@ def _admin(name: str, route: str, handler: Any, answer: Any, summary: str, **mor
 
 
 ADMIN_ENDPOINTS = (
-    Endpoint(
-        name="read_caller",
-        method="GET",
-        path="/api/me",
-        role="viewer",
-        summary="Who asks, and with which role.",
-        handler=_read_caller,
-        answers=(CallerAnswer,),
-    ),
     _admin(
         "list_credentials",
         "GET /api/credentials",

@@ -11,26 +11,39 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from noetl.server.http.access import Authentication
+from noetl.server.http.access import Authentication, HostCheck
 from noetl.server.http.admin_endpoints import ADMIN_ENDPOINTS
 from noetl.server.http.catalog_endpoints import CATALOG_ENDPOINTS
+from noetl.server.http.editor_endpoints import EDITOR_ENDPOINTS, NET_ENDPOINT
 from noetl.server.http.endpoint import JSON, Endpoint
 from noetl.server.http.execution_endpoints import EXECUTION_ENDPOINTS
 from noetl.server.http.execution_start import START_ENDPOINT
 from noetl.server.http.history_endpoints import HISTORY_ENDPOINTS
+from noetl.server.http.inbox_endpoints import INBOX_ENDPOINTS
 from noetl.server.http.monitoring_endpoints import MONITORING_ENDPOINTS
 from noetl.server.http.openapi import openapi_document
 from noetl.server.http.operation_endpoints import OPERATION_ENDPOINTS
+from noetl.server.http.overview_endpoints import OVERVIEW_ENDPOINTS
 from noetl.server.http.problems import ApiProblem, problem_of, problem_response
 from noetl.server.http.resources import ServerResources
+from noetl.server.http.session_endpoints import session_endpoints
+from noetl.server.http.stream_endpoint import STREAM_ENDPOINT
+from noetl.server.http.view_endpoints import VIEW_ENDPOINTS
 from noetl.server.http.worker_endpoints import WORKER_ENDPOINTS
 
-ENDPOINTS = (
+ENDPOINTS: tuple[Endpoint, ...] = (
+    NET_ENDPOINT,
     *CATALOG_ENDPOINTS,
+    *EDITOR_ENDPOINTS,
     START_ENDPOINT,
     *EXECUTION_ENDPOINTS,
+    *VIEW_ENDPOINTS,
     *OPERATION_ENDPOINTS,
     *HISTORY_ENDPOINTS,
+    STREAM_ENDPOINT,
+    *INBOX_ENDPOINTS,
+    *OVERVIEW_ENDPOINTS,
+    *session_endpoints(lambda: ENDPOINTS),
     *ADMIN_ENDPOINTS,
     *WORKER_ENDPOINTS,
     *MONITORING_ENDPOINTS,
@@ -38,8 +51,15 @@ ENDPOINTS = (
 """In the order of the documentation; of two that match a path, the first is taken."""
 
 
-def create_application(resources: ServerResources, routes: Sequence[BaseRoute] = ()) -> Starlette:
-    """Everything below `/api` needs a token, the further `routes` too, unless it is made public there."""
+def create_application(
+    resources: ServerResources, routes: Sequence[BaseRoute] = (), hosts: frozenset[str] | None = None
+) -> Starlette:
+    """Everything below `/api` needs a token, the further `routes` too, unless it is made public there.
+
+    With `hosts` it answers only to these names, and those of loopback.
+    """
+    checks = [Middleware(HostCheck, allowed=hosts)] if hosts is not None else []
+    access = Middleware(Authentication, store=resources.store, sessions=resources.browser_sessions)
     document = msgspec.json.encode(openapi_document(ENDPOINTS))
 
     async def read_openapi(_request: Request) -> Response:
@@ -51,7 +71,7 @@ def create_application(resources: ServerResources, routes: Sequence[BaseRoute] =
             Route("/api/openapi.json", read_openapi),
             *_routes(resources),
         ],
-        middleware=[Middleware(Authentication, store=resources.store)],
+        middleware=[*checks, access],
         exception_handlers={HTTPException: _on_http_exception, Exception: _on_error},
     )
 

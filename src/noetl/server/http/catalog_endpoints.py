@@ -6,6 +6,7 @@ from msgspec import Meta, Struct
 
 from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.engine.catalog.catalog_playbooks import entry_source
+from noetl.engine.history.execution_detail import document_problems
 from noetl.loader import examine, upgrade
 from noetl.model.timestamp import iso_time, now_micros
 from noetl.ports.catalog import CatalogEntry
@@ -20,7 +21,7 @@ from noetl.ports.http_api import (
     VersionList,
 )
 from noetl.server.http.endpoint import DOCUMENT_BODY, JSON, Answer, ApiCall, Endpoint
-from noetl.server.http.problems import ApiProblem, document_problems
+from noetl.server.http.problems import ApiProblem
 
 DOCUMENT_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", "text/plain", JSON)
 Dialect = Literal["canonical", "draft"]
@@ -48,7 +49,7 @@ def spoken_dialect(dialect: str | None) -> str | None:
 
 async def _validate_document(call: ApiCall) -> Answer:
     """All problems of a document."""
-    text = _text_of(call.body)
+    text = body_text(call.body)
     examined = examine(
         text,
         call.query.file,
@@ -62,7 +63,7 @@ async def _validate_document(call: ApiCall) -> Answer:
 async def _register_playbook(call: ApiCall) -> Answer:
     """The next version of the playbook, or the newest if its content is the same."""
     resources = call.resources
-    text, dialect = _text_of(call.body), spoken_dialect(call.query.dialect)
+    text, dialect = body_text(call.body), spoken_dialect(call.query.dialect)
     allow_kinds = resources.playbooks.allow_kinds
     examined = examine(text, call.query.file, dialect=dialect, allow_kinds=allow_kinds)
     if (playbook := examined.playbook) is None:
@@ -152,7 +153,8 @@ def _unknown(name: str) -> ApiProblem:
     return ApiProblem("not_found", f"no playbook `{name}` is registered", hint=hint)
 
 
-def _text_of(body: bytes) -> str:
+def body_text(body: bytes) -> str:
+    """A document that came as a body. Raises ApiProblem."""
     try:
         return body.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -3,6 +3,8 @@
 One table of them makes the routes, the OpenAPI document, the page about it and the test of rights.
 """
 
+import asyncio
+import gzip
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, TypeVar, get_origin, get_type_hints
@@ -17,7 +19,7 @@ from noetl.model.normalisation import MAX_DEPTH
 from noetl.model.timestamp import now_micros
 from noetl.ports.catalog import AuditEntry
 from noetl.ports.http_api import ProblemCode, Role
-from noetl.ports.store import ExecutionRecord
+from noetl.ports.store import ExecutionRecord, StoreError
 from noetl.server.http.access import Caller, caller_of, require_role
 from noetl.server.http.problems import ApiProblem, problem_of, problem_response, wrong_type
 from noetl.server.http.resources import ServerResources
@@ -27,7 +29,14 @@ T = TypeVar("T")
 SMALL_BODY = 1 << 20
 DOCUMENT_BODY = 16 << 20
 LARGE_BODY = 64 << 20
+SMALLEST_PACKED = 1 << 10
+"""Bytes of an answer below which nothing is gained by packing it."""
+_QUICKLY_PACKED = 1 << 16
+"""Bytes that take less time than to hand them to a thread."""
+_PACKING_LEVEL = 5
 JSON = "application/json"
+_READING = ("validate", "evaluate_expression", "draw_net", "complete_text")
+"""What changes nothing, though it takes a body."""
 EVENT_STREAM = "text/event-stream"
 
 
@@ -47,23 +56,14 @@ class Answer(NamedTuple):
 class ApiCall:
     """One request to an endpoint, checked: query and body are of the types that the endpoint names."""
 
-    def __init__(
-        self,
-        name: str,
-        request: Request,
-        resources: ServerResources,
-        *,
-        caller: Caller,
-        query: Any,
-        body: Any,
-    ) -> None:
+    def __init__(self, name: str, request: Request, resources: ServerResources) -> None:
         self.name = name
         """That of the endpoint."""
         self.request = request
         self.resources = resources
-        self.caller = caller
-        self.query = query
-        self.body = body
+        self.caller = Caller("", "viewer")
+        self.query: Any = None
+        self.body: Any = None
 
     def part(self, name: str) -> str:
         """A part of the path."""
@@ -75,7 +75,10 @@ class ApiCall:
 
     def audit_entry(self, status: int) -> AuditEntry:
         """What the audit says of it when it is answered so."""
-        return _audit_entry(self.name, self.request, self.caller, status)
+        request, caller = self.request, self.caller
+        address = request.client.host if request.client else ""
+        target = request.scope["path"].removeprefix("/api/")
+        return AuditEntry(now_micros(), caller.name, caller.role, self.name, target, address, status)
 
     def require(self, role: Role) -> None:
         """Raises ApiProblem `forbidden`."""
@@ -109,22 +112,25 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
     @property
     def audited(self) -> bool:
-        return self.method not in ("GET", "HEAD") and self.name != "validate"
+        return self.method not in ("GET", "HEAD") and self.name not in _READING
 
     async def respond(self, request: Request, resources: ServerResources) -> Response:
         """The answer to a request: errors are answers, too, and every write stands in the audit."""
-        caller = Caller("", "viewer")
+        call = ApiCall(self.name, request, resources)
         audited = not self.audited
         try:
             if self.role is not None:
-                caller = caller_of(request.scope)
+                call.caller = caller_of(request.scope)
                 require_role(request.scope, self.role)
-            query = self._read_query(request)
-            body = await self._read_body(request) if self.body is not None else None
-            call = ApiCall(self.name, request, resources, caller=caller, query=query, body=body)
+            call.query = self._read_query(request)
+            call.body = await self._read_body(request) if self.body is not None else None
             answer = await self.handler(call)
-            response = answer if isinstance(answer, Response) else _json_response(answer)
-            audited = audited or (isinstance(answer, Answer) and answer.audited)
+            if isinstance(answer, Response):
+                response = answer
+            else:
+                response = _json_response(answer)
+                audited = audited or answer.audited
+                await _pack(response, request.headers.get("accept-encoding", ""))
         except ClientDisconnect:
             response = Response(status_code=499)  # nobody reads it
         except Exception as error:  # raised again unless it is the caller's, or the store's
@@ -134,8 +140,16 @@ class Endpoint(Struct, frozen=True, kw_only=True):
                 raise
             response = problem_response(problem)
         resources.observer.measures.count_request(self.method, self.path, response.status_code)
-        if not audited:
-            await resources.audit_log.write(_audit_entry(self.name, request, caller, response.status_code))
+        # Nobody without a name can fill the audit.
+        if not audited and call.caller.name and not getattr(call.query, "dry_run", False):
+            try:
+                await resources.audit_log.write(call.audit_entry(response.status_code))
+            except StoreError as error:
+                # What was refused stays so. What was done is not confirmed: nobody could see who did it.
+                if response.status_code < 400:
+                    return problem_response(
+                        ApiProblem("store_unavailable", f"the audit cannot be written: {error}")
+                    )
         return response
 
     def _read_query(self, request: Request) -> Struct:
@@ -170,12 +184,6 @@ def _list_parameters(query: type[Struct]) -> frozenset[str]:
     return frozenset(name for name, hint in get_type_hints(query).items() if get_origin(hint) is tuple)
 
 
-def _audit_entry(name: str, request: Request, caller: Caller, status: int) -> AuditEntry:
-    address = request.client.host if request.client else ""
-    target = request.scope["path"].removeprefix("/api/")
-    return AuditEntry(now_micros(), caller.name, caller.role, name, target, address, status)
-
-
 async def read_limited(request: Request, largest: int) -> bytes:
     """The body, read no further than it may be long. Raises ApiProblem `too_large`."""
     too_large = ApiProblem("too_large", f"the body is larger than {largest >> 20} MiB")
@@ -207,3 +215,26 @@ def decode_json_body(data: bytes, body: type[T]) -> T:
 
 def _json_response(answer: Answer) -> Response:
     return Response(msgspec.json.encode(answer.value), answer.status, answer.headers, JSON)
+
+
+async def _pack(response: Response, accepted: str) -> None:
+    """Compresses the body of an answer, if it is worth it and who asked takes gzip."""
+    body = response.body
+    if len(body) < SMALLEST_PACKED or not _takes_gzip(accepted):
+        return
+    if len(body) < _QUICKLY_PACKED:
+        packed = gzip.compress(body, _PACKING_LEVEL, mtime=0)
+    else:
+        packed = await asyncio.to_thread(gzip.compress, body, _PACKING_LEVEL, mtime=0)
+    response.body = packed
+    response.headers["Content-Encoding"] = "gzip"
+    response.headers["Content-Length"] = str(len(packed))
+    response.headers.append("Vary", "Accept-Encoding")
+
+
+def _takes_gzip(accepted: str) -> bool:
+    for choice in accepted.lower().split(","):
+        name, _, weight = choice.partition(";")
+        if name.strip() in ("gzip", "*"):
+            return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False

@@ -22,6 +22,7 @@ class EventBell:
 
     def __init__(self) -> None:
         self._waiting: dict[str, set[asyncio.Event]] = {}
+        """By execution; empty for all of them."""
         self._ends: dict[str, set[End]] = {}
         """Of executions that somebody waits for the ends of, and for nothing else."""
         self.closed = False
@@ -34,6 +35,8 @@ class EventBell:
     def watch(self, execution_id: str, events: Sequence[Event], state: ExecutionState) -> None:
         """What an engine calls with events that are durable."""
         for waiting in self._waiting.get(execution_id, ()):
+            waiting.set()
+        for waiting in self._waiting.get("", ()):
             waiting.set()
         # The state may be ahead of what is durable: then its end will be, with one of the next events.
         if state.over and state.version == events[-1].seq:
@@ -55,7 +58,7 @@ class EventBell:
 
     @contextmanager
     def listen(self, execution_id: str) -> Iterator[asyncio.Event]:
-        """It rings when there may be new events of the execution."""
+        """It rings when there may be new events of the execution; without an id, of any."""
         rung = asyncio.Event()
         with _listed(self._waiting, execution_id, rung):
             yield rung

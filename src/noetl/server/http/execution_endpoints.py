@@ -1,20 +1,16 @@
-"""Executions: lists, and one as it is or was."""
+"""Executions: lists, and one as it is."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 from msgspec import UNSET, Meta, Struct
 
+from noetl.engine.history.execution_detail import execution_detail
+from noetl.engine.history.failed_attempts import FailedAttempts
+from noetl.engine.history.failure_chain import read_failures
 from noetl.engine.history.lookup import decode_rows, request_event_of, require_execution
-from noetl.engine.history.read import History, read_history
-from noetl.engine.history.time_travel import state_document
-from noetl.engine.summary import execution_of, marking_json
-from noetl.events.bodies import PlaybookExecutionRequested
+from noetl.engine.history.read import History, read_history, read_recorded_source
 from noetl.kernel.derived_rows import ready_run
-from noetl.kernel.explain.explainer import explain
-from noetl.kernel.explain.explanation_parts import Explanation
 from noetl.kernel.state.execution_state import ExecutionState
-from noetl.model.secret import printable_value
 from noetl.model.timestamp import iso_time, optional_time, parse_iso
 from noetl.ports.http_api import (
     MOST_AT_ONCE,
@@ -22,6 +18,7 @@ from noetl.ports.http_api import (
     ExecutionFilter,
     ExecutionItem,
     ExecutionItems,
+    FailureChain,
     PageSize,
     Status,
     VersionNumber,
@@ -31,7 +28,7 @@ from noetl.server.engine_observer import problem_of_run
 from noetl.server.http.catalog_endpoints import find_entry
 from noetl.server.http.endpoint import Answer, ApiCall, Endpoint
 from noetl.server.http.event_bell import wait_for_end
-from noetl.server.http.problems import ApiProblem, document_problems
+from noetl.server.http.problems import ApiProblem
 from noetl.server.http.resources import ServerResources
 from noetl.server.plane.worker_plane import WorkerPlane
 
@@ -67,12 +64,6 @@ class WaitQuery(Struct, frozen=True, forbid_unknown_fields=True):
     wait: Annotated[float, Meta(ge=0, le=MOST_WAIT)] = 0.0
 
 
-class StateQuery(Struct, frozen=True, forbid_unknown_fields=True):
-    """After event `at`; the last one for 0."""
-
-    at: Annotated[int, Meta(ge=0, le=2**53)] = 0
-
-
 async def _list_executions(call: ApiCall) -> Answer:
     query: ListQuery = call.query
     stored = ExecutionQuery(
@@ -94,7 +85,9 @@ async def _list_executions(call: ApiCall) -> Answer:
         page = await call.resources.store.executions(stored)
     except ValueError as error:
         raise ApiProblem("invalid_request", str(error), pointer="/cursor") from None
-    items = ExecutionItems(executions=list(map(_item, page.executions)), next_cursor=page.next or None)
+    items = ExecutionItems(
+        executions=list(map(execution_item, page.executions)), next_cursor=page.next or None
+    )
     return Answer(items)
 
 
@@ -135,33 +128,24 @@ async def read_detail(resources: ServerResources, execution_id: str, wait: float
             # What `_history` would fold from all of its events, which may be many.
             record = await require_execution(store, execution_id)
             first = decode_rows(execution_id, await store.read(execution_id, limit=1))
-            return _detail(record, request_event_of(first), state, resources.plane)
+            source = await read_recorded_source(store, record)
+            return execution_detail(record, request_event_of(first), state, source, until=0)
     history = await _history(resources, execution_id)
-    last = history.events[-1].ts
-    return _detail(history.record, history.request, history.state, resources.plane, last)
+    waiting = _waiting_runs(history.state, resources.plane)
+    record, request, state, source = history.record, history.request, history.state, history.source
+    return execution_detail(record, request, state, source, until=history.events[-1].ts, waiting=waiting)
 
 
-async def _read_state(call: ApiCall) -> Answer:
-    """The state as it was."""
-    history = await _history(call.resources, call.part("execution_id"))
-    return Answer(state_document(history, _event_number(call, history)))
-
-
-async def _read_explanation(call: ApiCall) -> Answer:
-    """Why it stands, or stood, where it does."""
-    history = await _history(call.resources, call.part("execution_id"))
-    events = history.events[: _event_number(call, history)]
-    explanation = explain(history.plan, history.record.execution_id, events)
-    return Answer(printable_value(msgspec.json.decode(msgspec.json.encode(explanation))))
-
-
-def _event_number(call: ApiCall, history: History) -> int:
-    """The event that was asked for; the last one without."""
-    seq: int = call.query.at or len(history.events)
-    if seq > len(history.events):
-        detail = f"there is no event {seq}, the last one is {len(history.events)}"
-        raise ApiProblem("invalid_request", detail, pointer="/at")
-    return seq
+async def _read_failures(call: ApiCall) -> Answer:
+    """How it failed, and the children that failed it."""
+    history, resources = await _history(call.resources, call.part("execution_id")), call.resources
+    attempts = FailedAttempts()
+    attempts.observe(history.record.execution_id, history.events)
+    kinds = resources.playbooks.allow_kinds
+    chain = await read_failures(
+        resources.store, resources.logs, history.state, history.source, attempts, allow_kinds=kinds
+    )
+    return Answer(FailureChain(failures=chain))
 
 
 async def _history(resources: ServerResources, execution_id: str) -> History:
@@ -169,7 +153,8 @@ async def _history(resources: ServerResources, execution_id: str) -> History:
     return await read_history(resources.store, record.execution_id, resources.playbooks.allow_kinds)
 
 
-def _item(record: ExecutionRecord) -> ExecutionItem:
+def execution_item(record: ExecutionRecord) -> ExecutionItem:
+    """An execution as lists have it."""
     last = record.ended_at or record.updated_at
     return ExecutionItem(
         execution_id=record.execution_id,
@@ -183,36 +168,6 @@ def _item(record: ExecutionRecord) -> ExecutionItem:
         parent=record.parent or None,
         forked_from=record.forked_from or None,
         events=record.version,
-    )
-
-
-def _detail(
-    record: ExecutionRecord,
-    request: PlaybookExecutionRequested,
-    state: ExecutionState,
-    plane: WorkerPlane,
-    last: int = 0,
-) -> ExecutionDetail:
-    """`last` is the time of the last event, where the execution is not over."""
-    summary = execution_of(state, last=last)
-    fields: dict[str, Any] = {name: getattr(summary, name) for name in summary.__struct_fields__}
-    return ExecutionDetail(
-        **{
-            **fields,
-            "version": request.version or summary.version,
-            "warnings": document_problems(summary.warnings),
-            "waiting": [*summary.waiting, *_waiting_runs(state, plane)],
-            "marking": marking_json(state),
-            "workload": printable_value(state.inputs.workload),
-            "labels": record.labels,
-            "priority": record.priority,
-            "hash": record.playbook,
-            "events": state.version,
-            "started_at": iso_time(record.started_at),
-            "ended_at": iso_time(state.ended_at) if state.over else None,
-            "parent": record.parent or None,
-            "requested_by": request.requested_by or None,
-        }
     )
 
 
@@ -279,25 +234,13 @@ EXECUTION_ENDPOINTS = (
         codes=("not_found", "invalid_request"),
     ),
     Endpoint(
-        name="read_state",
+        name="read_failures",
         method="GET",
-        path=f"{EXECUTION_PATH}/state",
+        path=f"{EXECUTION_PATH}/failures",
         role="viewer",
-        summary="The state of an execution as it was after an event.",
-        handler=_read_state,
-        answers=(dict[str, Any],),
-        query=StateQuery,
-        codes=("not_found", "invalid_request"),
-    ),
-    Endpoint(
-        name="read_explanation",
-        method="GET",
-        path=f"{EXECUTION_PATH}/explanation",
-        role="viewer",
-        summary="Why an execution stands where it does, or stood after an event.",
-        handler=_read_explanation,
-        answers=(Explanation,),
-        query=StateQuery,
-        codes=("not_found", "invalid_request"),
+        summary="How an execution failed, then the children that failed it, down to the lowest.",
+        handler=_read_failures,
+        answers=(FailureChain,),
+        codes=("not_found",),
     ),
 )

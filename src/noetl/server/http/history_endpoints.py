@@ -7,26 +7,28 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
-from noetl.engine.history.family_log import FamilyLine, FamilyLog
+from noetl.engine.history.family_log import FamilyLine, FamilyLog, log_page
 from noetl.engine.history.lookup import decode_rows, request_event_of
-from noetl.events.event import Event, envelope
-from noetl.ports.http_api import EventPage, LogPage, PageSize, Sequence
+from noetl.engine.history.result_rows import read_result_rows
+from noetl.events.event import ENVELOPE_FIELDS, Event, envelope
+from noetl.ports.execution_views import ResultRows
+from noetl.ports.http_api import MOST_AT_ONCE, EventPage, LogPage, PageSize, Sequence
 from noetl.ports.store import ExecutionRecord
-from noetl.server.http.endpoint import EVENT_STREAM, Answer, ApiCall, Endpoint
+from noetl.server.http.endpoint import EVENT_STREAM, JSON, Answer, ApiCall, Endpoint
 from noetl.server.http.event_bell import follow_execution
 from noetl.server.http.problems import ApiProblem
+from noetl.server.http.sse import sse_response
 from noetl.server.result_body import OCTETS, RangeWrong, result_response
-
-KEEP_ALIVE = 15.0
-"""Seconds after which a silent stream says that it is there, so that nobody in between cuts it."""
 
 
 class EventsQuery(Struct, frozen=True, forbid_unknown_fields=True):
-    """Events above `after`."""
+    """Events above `after`, or those below `before`, the newest first; `fields` of each, as in `seq,name`."""
 
     after: Sequence = 0
+    before: Sequence | None = None
+    fields: str = ""
     limit: PageSize = 1_000
 
 
@@ -37,31 +39,61 @@ class StreamQuery(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LogsQuery(Struct, frozen=True, forbid_unknown_fields=True):
-    """Only what this step or task wrote. Without `follow` a stream ends with what there is."""
+    """Only what this step or task wrote. Without `follow` a stream ends with what there is.
+
+    In JSON, lines behind the cursor `after`.
+    """
 
     step: str = ""
     task: str = ""
     follow: bool = True
+    after: str = ""
+    limit: Annotated[int, Meta(ge=1, le=10_000)] = 10_000
 
 
 class ResultQuery(Struct, frozen=True, forbid_unknown_fields=True):
-    """`store` is the name of the result store that the reference names, if it names one."""
+    """`store` is the name of the result store that the reference names, if it names one.
+
+    With `rows` the answer is JSON: rows from this one on, of what lies at `path`, one key each time.
+    """
 
     store: Annotated[str, Meta(pattern=r"^\w*$")] = ""
+    rows: Sequence | None = None
+    limit: Annotated[int, Meta(ge=1, le=MOST_AT_ONCE)] = 100
+    path: tuple[str, ...] = ()
 
 
 async def _list_events(call: ApiCall) -> Answer:
     """A page of the history."""
     record, query = await call.execution(), call.query
-    rows = await call.resources.store.read(record.execution_id, after=query.after, limit=query.limit)
-    events = decode_rows(record.execution_id, rows)
+    fields = _chosen_fields(query.fields)
+    if query.before is not None:
+        if query.after:
+            raise ApiProblem("invalid_request", "`after` and `before` exclude each other", pointer="/before")
+        last = min(query.before - 1, record.version)
+        after, limit = max(last - query.limit, 0), min(max(last, 0), query.limit)
+        rows = await call.resources.store.read(record.execution_id, after=after, limit=limit) if limit else []
+        rows.reverse()
+        more = after > 0
+    else:
+        rows = await call.resources.store.read(record.execution_id, after=query.after, limit=query.limit)
+        more = bool(rows) and len(rows) == query.limit and rows[-1].seq < record.version
     trace_id = await _trace_id(call, record)
-    more = bool(rows) and len(rows) == query.limit and rows[-1].seq < record.version
-    page = EventPage(
-        events=[envelope(event, record.execution_id, trace_id) for event in events],
-        next_cursor=str(rows[-1].seq) if more else None,
-    )
-    return Answer(page)
+    envelopes = [
+        envelope(event, record.execution_id, trace_id) for event in decode_rows(record.execution_id, rows)
+    ]
+    if fields:
+        envelopes = [{name: document[name] for name in fields if name in document} for document in envelopes]
+    return Answer(EventPage(events=envelopes, next_cursor=str(rows[-1].seq) if more else None))
+
+
+def _chosen_fields(text: str) -> tuple[str, ...]:
+    """Raises ApiProblem."""
+    fields = tuple(name.strip() for name in text.split(",")) if text else ()
+    if unknown := [name for name in fields if name not in ENVELOPE_FIELDS]:
+        hint = f"there are {', '.join(ENVELOPE_FIELDS)}"
+        raise ApiProblem("invalid_request", f"an event has no `{unknown[0]}`", hint=hint, pointer="/fields")
+    return fields
 
 
 async def _stream_events(call: ApiCall) -> Response:
@@ -77,7 +109,7 @@ async def _stream_events(call: ApiCall) -> Response:
         async for page in follow_execution(resources.store, resources.bell, execution_id, after):
             yield b"".join(_event_message(event, execution_id, trace_id) for event in page)
 
-    return _stream(write())
+    return sse_response(write())
 
 
 async def _read_logs(call: ApiCall) -> Answer | Response:
@@ -93,8 +125,14 @@ async def _read_logs(call: ApiCall) -> Answer | Response:
             or (query.step in ("", written.line.step) and query.task in ("", written.line.task))
         ]
 
-    if EVENT_STREAM not in call.request.headers.get("accept", EVENT_STREAM):
-        return Answer(LogPage(lines=wanted(await family.read())))
+    accepted = call.request.headers.get("accept", "")
+    if JSON in accepted and EVENT_STREAM not in accepted:
+        lines = await family.read()
+        try:
+            page = log_page(lines, query.after, query.limit)
+        except ValueError as error:
+            raise ApiProblem("invalid_request", str(error), pointer="/after") from None
+        return Answer(LogPage(lines=wanted(page.lines), next_cursor=page.next_cursor, last=page.last))
 
     async def write() -> AsyncIterator[bytes]:
         over = asyncio.Event()
@@ -107,7 +145,7 @@ async def _read_logs(call: ApiCall) -> Answer | Response:
         finally:
             ending.cancel()
 
-    return _stream(write())
+    return sse_response(write())
 
 
 async def _set_at_end(call: ApiCall, execution_id: str, over: asyncio.Event) -> None:
@@ -117,13 +155,17 @@ async def _set_at_end(call: ApiCall, execution_id: str, over: asyncio.Event) -> 
     over.set()
 
 
-async def _read_result(call: ApiCall) -> Response:
-    """The bytes of a stored value, or a range of them."""
+async def _read_result(call: ApiCall) -> Answer | Response:
+    """The bytes of a stored value, a range of them, or rows."""
     execution_id, name, store = call.part("execution_id"), call.part("key"), call.query.store
     key = f"{store}:{execution_id}/{name}" if store else f"{execution_id}/{name}"
     if not re.fullmatch("[0-9a-f]{64}", name):
         raise ApiProblem("not_found", f"nothing is stored as `{key}`")
     await call.execution()
+    query: ResultQuery = call.query
+    if query.rows is not None:
+        results = call.resources.results
+        return Answer(await read_result_rows(results, key, query.path, query.rows, query.limit))
     try:
         return await result_response(call.resources.results, key, call.request.headers.get("range", ""))
     except RangeWrong as error:
@@ -134,40 +176,6 @@ def _event_message(event: Event, execution_id: str, trace_id: str) -> bytes:
     document = envelope(event, execution_id, trace_id)
     name = str(document["name"]).encode()
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.seq, name, msgspec.json.encode(document))
-
-
-def _stream(messages: AsyncIterator[bytes]) -> StreamingResponse:
-    # Closed at its end: nothing idle of it is left for a server that is about to end.
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Connection": "close"}
-    return StreamingResponse(_with_keep_alive(messages), 200, headers, EVENT_STREAM)
-
-
-async def _with_keep_alive(messages: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The messages, and a comment whenever none came for a while."""
-    yield b": ok\n\n"  # the reader knows at once that it is connected
-    following: asyncio.Task[bytes] | None = None
-    try:
-        while True:
-            following = following or asyncio.ensure_future(_next_message(messages))
-            done, _ = await asyncio.wait([following], timeout=KEEP_ALIVE)
-            if not done:
-                yield b": still here\n\n"
-                continue
-            message, following = following.result(), None
-            if not message:
-                return
-            yield message
-    finally:
-        if following is not None:
-            following.cancel()
-
-
-async def _next_message(messages: AsyncIterator[bytes]) -> bytes:
-    """Empty at the end. Messages that hold nothing are passed over."""
-    async for message in messages:
-        if message:
-            return message
-    return b""
 
 
 def _last_event_id(call: ApiCall, otherwise: int) -> int:
@@ -225,8 +233,9 @@ HISTORY_ENDPOINTS = (
         method="GET",
         path="/api/results/{execution_id}/{key}",
         role="viewer",
-        summary="The bytes that a reference stands for, or a range of them.",
+        summary="The bytes that a reference stands for, or a range of them; with `rows`, some rows in JSON.",
         handler=_read_result,
+        answers=(ResultRows,),
         also=(206,),
         answer_type=OCTETS,
         query=ResultQuery,

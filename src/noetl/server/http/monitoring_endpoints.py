@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from starlette.responses import Response
 
 from noetl.model.timestamp import iso_time, now_micros, optional_time
-from noetl.ports.http_api import HealthAnswer, PoolStatus, ServerStatus
+from noetl.ports.admin_api import HealthAnswer, PoolStatus, ServerStatus
 from noetl.ports.store import StoreError
 from noetl.server.http.access import METRICS_PATH
 from noetl.server.http.endpoint import Answer, ApiCall, Endpoint

@@ -14,7 +14,11 @@ from noetl.server.http.problems import STATUSES
 _PART = re.compile(r"{(\w+)(:path)?}")
 _REFERENCE = "#/components/schemas/{name}"
 _EVERYWHERE: tuple[ProblemCode, ...] = ("unauthenticated", "forbidden", "store_unavailable")
-_HEADERS = {"stream_events": ("Last-Event-ID",), "read_result": ("Range",)}
+_HEADERS = {
+    "stream_events": ("Last-Event-ID",),
+    "stream_topics": ("Last-Event-ID",),
+    "read_result": ("Range",),
+}
 
 
 def openapi_document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
@@ -107,7 +111,7 @@ def _responses(endpoint: Endpoint, by_type: dict[str, Any]) -> dict[str, Any]:
     for status in (endpoint.status, *endpoint.also):
         description = "as asked" if status == endpoint.status else "likewise"
         responses[str(status)] = {"description": description} | (
-            {"content": content} if status != 204 else {}
+            {"content": content} if status not in (204, 304) else {}
         )
     problem = {"application/problem+json": {"schema": by_type[repr(ProblemDocument)]}}
     for status, codes in sorted(_problem_statuses(endpoint).items()):

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from noetl.engine.catalog.catalog_playbooks import entry_source
 from noetl.engine.catalog.playbook_record import PlaybookSource
+from noetl.engine.catalog.playbooks import PlaybookDocument
 from noetl.engine.history.lookup import decode_rows
 from noetl.engine.inbox import RemoteCommand
 from noetl.engine.remote_control import refuse_if_so_already
@@ -14,6 +16,7 @@ from noetl.events.bodies import ExecutionRetried, IterationsRedriven
 from noetl.kernel.net.commands import Cancel, CompleteStep, Pause, Redrive, Resume, Retry, Signal, SkipStep
 from noetl.model.errors import NoetlError
 from noetl.model.normalisation import normalise
+from noetl.ports.execution_views import ForkPreview, ReopenPreview
 from noetl.ports.http_api import (
     BulkAnswer,
     BulkRequest,
@@ -29,11 +32,19 @@ from noetl.ports.http_api import (
     StartedExecution,
 )
 from noetl.ports.store import ExecutionRecord
+from noetl.server.http.access import may_act_as
 from noetl.server.http.catalog_endpoints import find_entry
 from noetl.server.http.endpoint import LARGE_BODY, Answer, ApiCall, Endpoint
 from noetl.server.http.execution_endpoints import EXECUTION_PATH, filtered_query
 from noetl.server.http.execution_start import inline_source, require_room
 from noetl.server.http.problems import ApiProblem, problem_of
+
+
+class DryRunQuery(Struct, frozen=True, forbid_unknown_fields=True):
+    """With `dry_run` nothing is done, and the answer says what would be."""
+
+    dry_run: bool = False
+
 
 _ROWS_READ = 100
 """Events among which the one is looked for that opened an execution again."""
@@ -52,7 +63,9 @@ async def _resume_execution(call: ApiCall) -> Answer:
 
 
 async def _signal_execution(call: ApiCall) -> Answer:
-    return await _send(call, Signal(call.body.name, normalise(call.body.payload), call.caller.name))
+    body, caller = call.body, call.caller
+    payload, is_admin = normalise(body.payload), may_act_as(caller.role, "admin")
+    return await _send(call, Signal(body.name, payload, caller.name, body.wait, is_admin))
 
 
 async def _complete_execution(call: ApiCall) -> Answer:
@@ -64,9 +77,12 @@ async def _skip_execution(call: ApiCall) -> Answer:
 
 
 async def _retry_execution(call: ApiCall) -> Answer:
-    require_room(call.resources)
     record = await call.execution()
     source = await _repaired_source(call, record, call.body)
+    if call.query.dry_run:
+        document = _document_of(call, source)
+        return Answer(await call.resources.views.preview_retry(record.execution_id, document))
+    require_room(call.resources)
     try:
         await _retry(call, record.execution_id, source)
     except AlreadyRunning:
@@ -77,10 +93,13 @@ async def _retry_execution(call: ApiCall) -> Answer:
 
 
 async def _redrive_execution(call: ApiCall) -> Answer:
-    require_room(call.resources)
     record, engine = await call.execution(), call.resources.engine
-    source = await _repaired_source(call, record, call.body)
     step, by = call.body.step, call.caller.name
+    source = await _repaired_source(call, record, call.body)
+    if call.query.dry_run:
+        document = _document_of(call, source)
+        return Answer(await call.resources.views.preview_redrive(record.execution_id, step, document))
+    require_room(call.resources)
     try:
         await engine.redrive(record.execution_id, step=step, source=source, by=by)
     except AlreadyRunning:
@@ -94,13 +113,17 @@ async def _redrive_execution(call: ApiCall) -> Answer:
 
 async def _fork_execution(call: ApiCall) -> Answer:
     """A new execution; its id."""
-    require_room(call.resources)
     body: ForkRequestBody = call.body
     record, engine = await call.execution(), call.resources.engine
+    source = await _repaired_source(call, record, body)
+    if call.query.dry_run:
+        document = _document_of(call, source)
+        return Answer(await call.resources.views.preview_fork(record.execution_id, body.at, document))
+    require_room(call.resources)
     forked = await engine.fork(
         record.execution_id,
         at=body.at,
-        source=await _repaired_source(call, record, body),
+        source=source,
         workload=normalise(body.workload) if body.workload else None,  # type: ignore[arg-type]  # a mapping stays one
         ctx=normalise(body.ctx) if body.ctx else None,  # type: ignore[arg-type]  # likewise
         by=call.caller.name,
@@ -197,6 +220,10 @@ async def _repaired_source(
     return source
 
 
+def _document_of(call: ApiCall, source: PlaybookSource | None) -> PlaybookDocument | None:
+    return call.resources.playbooks.read(source) if source is not None else None
+
+
 async def _operation_answer(call: ApiCall, execution_id: str, *, recorded: bool = True) -> OperationAnswer:
     record = await call.resources.store.execution(execution_id)
     assert record is not None  # noqa: S101 - something was just recorded of it
@@ -249,7 +276,9 @@ OPERATION_ENDPOINTS = (
         "retry",
         _retry_execution,
         RetryRequestBody,
-        "Go on with an execution at what failed, also while other branches run.",
+        "Go on with an execution at what failed, also while other branches run; `dry_run` says with what.",
+        answers=(OperationAnswer, ReopenPreview),
+        query=DryRunQuery,
         largest=LARGE_BODY,
         codes=_DOCUMENT_CODES,
     ),
@@ -257,7 +286,9 @@ OPERATION_ENDPOINTS = (
         "redrive",
         _redrive_execution,
         RedriveRequestBody,
-        "Run the failed iterations of loops that have ended again.",
+        "Run the failed iterations of loops that have ended again; `dry_run` says which.",
+        answers=(OperationAnswer, ReopenPreview),
+        query=DryRunQuery,
         largest=LARGE_BODY,
         codes=_DOCUMENT_CODES,
     ),
@@ -280,8 +311,11 @@ OPERATION_ENDPOINTS = (
         "fork",
         _fork_execution,
         ForkRequestBody,
-        "Run a copy of an execution from one of its events on.",
+        "Run a copy of an execution from one of its events on; `dry_run` says what is kept and runs again.",
+        answers=(OperationAnswer, ForkPreview),
+        query=DryRunQuery,
         status=201,
+        also=(200,),
         largest=LARGE_BODY,
         codes=_DOCUMENT_CODES,
     ),

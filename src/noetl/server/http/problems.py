@@ -10,14 +10,17 @@ from starlette.responses import Response
 from noetl.dsl.document.problem import PlaybookInvalid, Problem
 from noetl.engine.catalog.playbooks import PlaybookMissing
 from noetl.engine.catalog.preflight import CannotRun
+from noetl.engine.history.execution_detail import document_problems
 from noetl.engine.history.fork import CannotFork
+from noetl.engine.history.history_views import ViewRequestWrong
+from noetl.engine.history.result_rows import NoSuchPart
 from noetl.engine.service import AlreadyRunning
 from noetl.engine.start_key import KeyConflict
 from noetl.kernel.errors import Refused
-from noetl.model.errors import NoetlError
+from noetl.model.errors import ExpressionError, NoetlError
 from noetl.model.normalisation import NotJson
 from noetl.ports.credentials import CredentialError, CredentialUnknown
-from noetl.ports.http_api import DocumentProblem, ProblemCode, ProblemDocument
+from noetl.ports.http_api import ProblemCode, ProblemDocument
 from noetl.ports.results import ResultError, ResultMissing
 from noetl.ports.store import ExecutionUnknown, StoreError, StoreSlow
 
@@ -85,21 +88,6 @@ class ApiProblem(NoetlError):
         )
 
 
-def document_problems(problems: Iterable[Problem]) -> list[DocumentProblem]:
-    return [
-        DocumentProblem(
-            file=problem.file,
-            line=problem.line,
-            column=problem.column,
-            code=problem.code,
-            severity=problem.severity,
-            message=problem.message,
-            hint=problem.hint,
-        )
-        for problem in problems
-    ]
-
-
 def problem_response(problem: ApiProblem) -> Response:
     body = msgspec.json.encode(problem.document())
     return Response(body, problem.status, problem.headers, _MEDIA_TYPE)
@@ -115,12 +103,17 @@ def problem_of(error: Exception) -> ApiProblem | None:
             return ApiProblem("invalid_playbook", str(error), problems=error.problems)
         case CannotRun():
             return ApiProblem("refused", str(error), status=422, hint=hint, problems=error.problems)
-        case ExecutionUnknown() | PlaybookMissing() | CredentialUnknown() | ResultMissing():
+        case ExecutionUnknown() | PlaybookMissing() | CredentialUnknown() | ResultMissing() | NoSuchPart():
             return ApiProblem("not_found", str(error), hint=hint)
         case KeyConflict():
             return ApiProblem("conflict", str(error), hint=hint, execution_id=error.holder)
         case Refused() | CannotFork() | AlreadyRunning():
             return ApiProblem("refused", str(error), hint=hint)
+        case ViewRequestWrong():
+            pointer = f"/{error.parameter}"
+            return ApiProblem("invalid_request", str(error), hint=hint, pointer=pointer)
+        case ExpressionError():
+            return ApiProblem("invalid_request", str(error), hint=hint, pointer="/expr")
         case NotJson():
             return ApiProblem("invalid_request", str(error), pointer=json_pointer(error.path))
         case StoreSlow():

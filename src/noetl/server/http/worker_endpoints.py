@@ -2,15 +2,8 @@
 
 from collections.abc import Iterable
 
-from noetl.ports.http_api import (
-    DrainAnswer,
-    EmptyRequest,
-    PoolItem,
-    PoolList,
-    WorkerItem,
-    WorkerList,
-    WorkerRun,
-)
+from noetl.ports.admin_api import DrainAnswer, PoolItem, PoolList, WorkerItem, WorkerList, WorkerRun
+from noetl.ports.http_api import EmptyRequest
 from noetl.server.http.endpoint import Answer, ApiCall, Endpoint
 from noetl.server.http.problems import ApiProblem
 from noetl.server.measures import PoolQueue
@@ -44,11 +37,16 @@ def _run(lease: Lease) -> WorkerRun:
 
 
 async def _list_pools(call: ApiCall) -> Answer:
+    return Answer(PoolList(pools=read_pools(call)))
+
+
+def read_pools(call: ApiCall) -> list[PoolItem]:
+    """The pools that have workers, or runs that wait."""
     sessions = call.resources.sessions.workers
     queues = {queue.pool: queue for queue in call.resources.observer.queues()}
     unproven = call.resources.plane.credential_checks.unserved_pools()
     names = sorted({*queues, *unproven, *(pool for session in sessions for pool in session.pools)})
-    return Answer(PoolList(pools=[_pool(call, name, sessions, queues.get(name)) for name in names]))
+    return [_pool(call, name, sessions, queues.get(name)) for name in names]
 
 
 def _pool(call: ApiCall, name: str, sessions: Iterable[WorkerSession], queue: PoolQueue | None) -> PoolItem:

@@ -1,11 +1,26 @@
 """The worker processes that a server knows: how long their leases live, and what waits to be sent to them."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from noetl.engine.execution import LiveExecution
+from noetl.events.bodies import EventBody, RunResumed
+from noetl.kernel.state.run_fold import iteration_of
 from noetl.kernel.state.run_state import RunState, Shard
-from noetl.ports.control import Ack, Drain, Message, News, Register, RunCommand, RunNews, Verdict, Work
+from noetl.ports.control import (
+    Ack,
+    Drain,
+    Message,
+    News,
+    Register,
+    RunCommand,
+    RunLease,
+    RunNews,
+    Verdict,
+    Work,
+)
 from noetl.system import SYSTEM, System
 
 TTL = 10.0
@@ -46,6 +61,52 @@ class Lease:
         """What is owned under it; None if nothing is any more."""
         run = self.live.state.runs.get(self.run)
         return run.owned_under(self.fence) if run is not None else None
+
+    @property
+    def held(self) -> RunLease:
+        """As its worker names it."""
+        return RunLease(self.live.execution_id, self.run, self.fence)
+
+    def is_owner_of(self, body: EventBody) -> bool:
+        """Whether an event about its run is about what is owned under it, and not about another shard."""
+        run = self.live.state.runs.get(self.run)
+        if self.shard < 0 or run is None or run.loop is None:
+            return True
+        return self.shard <= iteration_of(body) < self.shard + run.loop.shard_size
+
+    @property
+    def news(self) -> RunNews:
+        """How things stand with it, as far as they were decided."""
+        owned, state = self.owned, self.live.state
+        if owned is None:
+            return lost_news(self.live.execution_id, self.run, self.fence)
+        run = state.runs[self.run]
+        # In the order they were resumed. In a shard nothing waits: it would have no owner.
+        frames = [] if self.shard >= 0 else [run.frames[int(index)] for index in run.busy]
+        resumed = tuple(
+            RunResumed(
+                run=run.id,
+                reason=frame.resumption.reason if frame.resumption else "timer",
+                iteration=frame.index,
+                payload=frame.resumption.payload if frame.resumption else None,
+            )
+            for frame in frames
+        )
+        return RunNews(
+            execution=self.live.execution_id,
+            run=run.id,
+            fence=self.fence,
+            owned=True,
+            stopping=bool(state.stopping),
+            paused=state.paused,
+            reported=owned.reported,
+            resumed=resumed,
+        )
+
+
+def lost_news(execution_id: str, run: str, fence: int) -> RunNews:
+    """That whoever has this does not own it any more."""
+    return RunNews(execution=execution_id, run=run, fence=fence)
 
 
 class Leases:
@@ -133,6 +194,14 @@ class Outgoing:
         return messages
 
 
+class LostSession(NamedTuple):
+    """A worker that went silent; `at` is in microseconds since 1970."""
+
+    worker: str
+    at: int
+    runs: int
+
+
 class WorkerSession:
     """One worker process. Its id is random and made at its start, never a name that another could have.
 
@@ -210,6 +279,8 @@ class Sessions:
         self._clock = system.monotonic
         self._by_id: dict[str, WorkerSession] = {}
         self._check: asyncio.TimerHandle | None = None
+        self.lost_workers: deque[LostSession] = deque(maxlen=100)
+        """Those that stopped beating while they had runs, the last ones."""
 
     def get(self, session_id: str) -> WorkerSession | None:
         return self._by_id.get(session_id)
@@ -264,5 +335,7 @@ class Sessions:
             for session in self:
                 self.beat(session)
         for session in [session for session in self if session.expires <= now]:
+            if session.leases and not session.internal:
+                self.lost_workers.append(LostSession(session.worker, self._system.now(), len(session.leases)))
             self.end(session)
         self._watch()

@@ -16,7 +16,6 @@ from noetl.events.errors import EventUnreadable
 from noetl.kernel.derived_rows import all_rows
 from noetl.kernel.errors import NotOwner, Refused, ReportEarly
 from noetl.kernel.net.commands import LeaseLost, Report
-from noetl.kernel.state.run_fold import iteration_of
 from noetl.kernel.state.run_state import Shard
 from noetl.model.run_rows import SERVER_POOL, ReadyRun
 from noetl.ports.control import (
@@ -52,7 +51,15 @@ from noetl.process_log import LogEvent, log_event
 from noetl.server.plane.credential_checks import CredentialChecks
 from noetl.server.plane.dispatcher import Dispatcher
 from noetl.server.plane.fetches import Fetches
-from noetl.server.plane.sessions import OWN_SESSION, TTL, Lease, Leases, Sessions, WorkerSession
+from noetl.server.plane.sessions import (
+    OWN_SESSION,
+    TTL,
+    Lease,
+    Leases,
+    Sessions,
+    WorkerSession,
+    lost_news,
+)
 from noetl.stores.credentials.sealed_values import SealedValues
 from noetl.system import SYSTEM, System
 
@@ -206,18 +213,18 @@ class WorkerPlane(EngineListener):
             if lease.owned is not None:
                 continue
             self._leases.remove(lease)
-            if getattr(body, "source", "server") == "server" or not _speaks_of(body, lease):
-                self._tell(lease, _lost_news(live.execution_id, lease.run, lease.fence))
+            if getattr(body, "source", "server") == "server" or not lease.is_owner_of(body):
+                self._tell(lease, lost_news(live.execution_id, lease.run, lease.fence))
 
     def _on_resumed(self, live: LiveExecution, body: RunResumed, _: int) -> None:
         """Its owner goes on with it. A shard that waited has none."""
         for lease in self._leases.of_run(live.execution_id, body.run):
             if lease.shard < 0:
-                self._tell(lease, _news_of(lease))
+                self._tell(lease, lease.news)
 
     def _send_news(self, live: LiveExecution, run: str) -> None:
         for lease in self._leases.of_run(live.execution_id, run):
-            self._tell(lease, _news_of(lease))
+            self._tell(lease, lease.news)
 
     def _send_all_news(self, live: LiveExecution) -> None:
         for run in list(live.state.claimed_runs()):
@@ -304,15 +311,20 @@ class WorkerPlane(EngineListener):
         self._dispatcher.dispatch()
         return session, Registered(session=session.id, ttl=self.sessions.ttl, server=self._release)
 
+    def disconnected(self, session: WorkerSession) -> None:
+        """A connection ended. Who takes nothing and holds nothing has left; others may come back."""
+        if not session.slots and not session.leases:
+            self.sessions.end(session)
+
     def _tell_held(self, session: WorkerSession, held: set[RunLease]) -> None:
         # What it was given and never saw goes to others at once.
-        unseen = [lease for lease in session.leases.values() if _as_held(lease) not in held]
+        unseen = [lease for lease in session.leases.values() if lease.held not in held]
         self._end_leases(unseen, "voided")
         for lease in list(session.leases.values()):
-            self._tell(lease, _news_of(lease))
-        owned = {_as_held(lease) for lease in session.leases.values()}
+            self._tell(lease, lease.news)
+        owned = {lease.held for lease in session.leases.values()}
         for gone in sorted(held - owned):
-            session.outgoing.add_news(_lost_news(gone.execution, gone.run, gone.fence))
+            session.outgoing.add_news(lost_news(gone.execution, gone.run, gone.fence))
 
     def _pinned(self, session: WorkerSession) -> AbstractContextManager[None]:
         """What the session has leases of stays in memory meanwhile."""
@@ -426,7 +438,7 @@ class WorkerPlane(EngineListener):
                 self._logs.write(line.execution, line.source, line.text)
 
     async def _release_runs(self, session: WorkerSession, message: Release) -> None:
-        leases = [lease for lease in session.leases.values() if _as_held(lease) in set(message.runs)]
+        leases = [lease for lease in session.leases.values() if lease.held in set(message.runs)]
         lives = self._end_leases(leases, "expired" if message.failed else "released")
         if message.leaving:
             session.slots = 0
@@ -434,48 +446,3 @@ class WorkerPlane(EngineListener):
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         all_durable(lives, lambda: None if durable.done() else durable.set_result(None))
         await durable
-
-
-def _speaks_of(body: EventBody, lease: Lease) -> bool:
-    """Whether it was the owner of this lease who said so, and not that of another shard."""
-    run = lease.live.state.runs.get(lease.run)
-    if lease.shard < 0 or run is None or run.loop is None:
-        return True
-    return lease.shard <= iteration_of(body) < lease.shard + run.loop.shard_size
-
-
-def _as_held(lease: Lease) -> RunLease:
-    return RunLease(lease.live.execution_id, lease.run, lease.fence)
-
-
-def _lost_news(execution_id: str, run: str, fence: int) -> RunNews:
-    return RunNews(execution=execution_id, run=run, fence=fence)
-
-
-def _news_of(lease: Lease) -> RunNews:
-    """How things stand with a run, as far as they were decided."""
-    owned, state = lease.owned, lease.live.state
-    if owned is None:
-        return _lost_news(lease.live.execution_id, lease.run, lease.fence)
-    run = state.runs[lease.run]
-    # In the order they were resumed. In a shard nothing waits: it would have no owner.
-    frames = [] if lease.shard >= 0 else [run.frames[int(index)] for index in run.busy]
-    resumed = tuple(
-        RunResumed(
-            run=run.id,
-            reason=frame.resumption.reason if frame.resumption else "timer",
-            iteration=frame.index,
-            payload=frame.resumption.payload if frame.resumption else None,
-        )
-        for frame in frames
-    )
-    return RunNews(
-        execution=lease.live.execution_id,
-        run=run.id,
-        fence=lease.fence,
-        owned=True,
-        stopping=bool(state.stopping),
-        paused=state.paused,
-        reported=owned.reported,
-        resumed=resumed,
-    )

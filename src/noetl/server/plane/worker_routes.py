@@ -78,10 +78,16 @@ def worker_routes(
         else:
             await websocket.close(1008, "forbidden")
 
+    async def want_upgrade(_request: Request) -> Response:
+        detail = f"this is a WebSocket with the subprotocol {SUBPROTOCOL}"
+        headers = {"Upgrade": "websocket", "Connection": "Upgrade"}
+        return plane_problem(426, "unsupported_protocol", detail, headers)
+
     names = ("register", "claim", "report", "heartbeat", "release", "fetch")
     posts = [f"/api/worker/{name}" for name in names]
     return [
         WebSocketRoute("/api/worker/stream", stream),
+        Route("/api/worker/stream", guarded(want_upgrade, "/api/worker/stream"), methods=["GET"]),
         *(Route(path, guarded(endpoints.post, path), methods=["POST"]) for path in posts),
         _RouteOfWorkers("GET", RESULT_PATH, guarded(endpoints.results.get, RESULT_PATH), authenticate),
         _RouteOfWorkers("PUT", RESULT_PATH, guarded(endpoints.results.put, RESULT_PATH), authenticate),
@@ -131,6 +137,8 @@ class _Endpoints:
             for task in tasks:
                 task.cancel()
             ends = await asyncio.gather(*tasks, return_exceptions=True)
+        if any(isinstance(end, WebSocketDisconnect) for end in ends):
+            self._plane.disconnected(session)
         code, reason = CLOSE_UNKNOWN, "register again"
         if any(isinstance(end, MessageMalformed) for end in ends):
             self._plane.sessions.end(session)

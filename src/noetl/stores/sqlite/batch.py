@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import apsw
 import msgspec
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from noetl.ports.store import (
     FACTS,
@@ -18,7 +18,6 @@ from noetl.ports.store import (
     Append,
     Committed,
     Conflict,
-    Effects,
     KeyTaken,
     Row,
     Verdict,
@@ -84,11 +83,12 @@ class _ExecutionChange:
         self.effects = NO_EFFECTS
 
     def advance(self, append: Append) -> None:
-        if self.version == 0:
-            self.effects = Effects(started_at=append.rows[0].ts)
+        effects = append.effects
+        if self.version == 0 and effects.started_at is None:
+            effects = replace(effects, started_at=append.rows[0].ts)
         self.version += len(append.rows)
-        if append.effects is not NO_EFFECTS:  # few appends have any
-            self.effects = merge_effects(self.effects, append.effects)
+        if effects is not NO_EFFECTS:  # few appends have any
+            self.effects = merge_effects(self.effects, effects)
 
     @property
     def changes_facts(self) -> bool:

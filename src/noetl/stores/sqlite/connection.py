@@ -22,7 +22,9 @@ SCHEMA_VERSION = len(queries.migration_scripts())
 OPEN_TIMEOUT_MS = 10_000
 """How long opening waits for others who create or migrate the same file."""
 _IDENTITY = """
-SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version), count(*)
+SELECT (SELECT application_id FROM pragma_application_id),
+  (SELECT user_version FROM pragma_user_version),
+  count(*)
 FROM sqlite_schema
 """
 _LOG_MODES = ("wal", "memory")
@@ -226,7 +228,7 @@ def _prepare(connection: apsw.Connection, filename: str) -> None:
 
 def read_schema_version(connection: apsw.Connection, filename: str) -> int:
     """The version of an open file; 0 if it is no store yet. Raises StoreUnusable."""
-    # In one statement: between two, another process may make the store, and it would look like no store of ours.
+    # In one statement: between two, another process may make the store, and it would look like a foreign one.
     application, version, tables = connection.execute(_IDENTITY).get
     if application != APPLICATION_ID:
         if version or application or tables:

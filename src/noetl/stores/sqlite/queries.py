@@ -6,6 +6,7 @@ It stands in `sql/*.sql` and nowhere else.
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -110,17 +111,19 @@ def insert_values(connection: apsw.Connection, name: str, values: list[Any], wid
 
 def insert_effects(connection: apsw.Connection, effects: Sequence[tuple[int, Effects]]) -> None:
     """Sets and clears the timers, messages, ready and leased runs of executions, given by number."""
+    # Nearly all are empty, and this is asked of every append that changes anything.
+    keyed = [pair for pair in effects if any(_KEYED_CHANGES(pair[1]))]
+    if not keyed:
+        return
     for name, columns in _KEYED_COLUMNS.items():
         to_set: list[tuple[object, ...]] = []
         to_clear: list[tuple[object, ...]] = []
-        for x, effect in effects:
-            # Nearly all are empty, and this is asked of every append that changes anything.
-            if changes := getattr(effect, name):
-                for key, value in changes.items():
-                    if value is None:
-                        to_clear.append((x, key))
-                    else:
-                        to_set.append((x, key, *columns(value)))
+        for x, effect in keyed:
+            for key, value in getattr(effect, name).items():
+                if value is None:
+                    to_clear.append((x, key))
+                else:
+                    to_set.append((x, key, *columns(value)))
         insert_rows(connection, f"clear_{name}", to_clear)
         insert_rows(connection, f"set_{name}", to_set)
 
@@ -131,3 +134,4 @@ _KEYED_COLUMNS: dict[str, Callable[[Any], tuple[object, ...]]] = {
     "ready": lambda run: (run.pool, ",".join(run.kinds), run.priority),
     "leases": lambda run: (run.session, run.fence),
 }
+_KEYED_CHANGES = attrgetter(*_KEYED_COLUMNS)

@@ -72,6 +72,11 @@ def read_feed(connection: apsw.Connection, after: int, limit: int) -> list[FeedE
     ]
 
 
+def read_feed_end(connection: apsw.Connection) -> int:
+    position: int = connection.execute(READ["feed_end"]).get
+    return position
+
+
 def read_execution(connection: apsw.Connection, execution_id: str) -> ExecutionRecord | None:
     row = _first_row(connection, "execution", execution_id)
     return _execution_record(row) if row else None

@@ -96,9 +96,9 @@ class SqliteStore:
     ) -> "SqliteStore":
         """The store in this file, made if there is none; its folder must exist.
 
-        A server, whose loop must not stand still, says `inline="quick commits"`. `patience` is how many seconds
-        another process may hold the file before StoreBusy, `search_seconds` how long a list may take there
-        before StoreSlow. `max_pages`, of 8 KiB, limits its size.
+        A server, whose loop must not stand still, says `inline="quick commits"`. `patience` is how many
+        seconds another process may hold the file before StoreBusy, `search_seconds` how long a list may take
+        there before StoreSlow. `max_pages`, of 8 KiB, limits its size.
         Raises StoreUnusable, StoreBusy.
         """
         return cls(
@@ -131,6 +131,9 @@ class SqliteStore:
 
     async def feed(self, *, after: int = 0, limit: int = 1_000) -> list[FeedEntry]:
         return self._query(reader.read_feed, after, limit)
+
+    async def feed_end(self) -> int:
+        return self._query(reader.read_feed_end)
 
     async def changes(self) -> AsyncIterator[None]:
         last_version, wait = None, POLL_SECONDS

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from noetl.engine.catalog.playbooks import Playbooks
 from noetl.engine.effects import effects_of_row
 from noetl.engine.history.lookup import decode_rows
 from noetl.events.bodies import (
@@ -29,7 +28,7 @@ from noetl.ports.store import ExecutionQuery, ExecutionRecord, InboxMessage, Inc
 from noetl.stores.results.file_backend import FileResults
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.crash.effect_tool import EFFECT_KIND, Effect, read_effects
-from noetl.testing.crash.process_life import SurvivingFiles
+from noetl.testing.crash.process_life import CrashPlaybooks, SurvivingFiles
 
 _ALL = 100_000
 _NAMED_KEY = re.compile(rb'"key":"([^"/]+/[0-9a-f]{64})')
@@ -194,7 +193,7 @@ class _StoreContents(NamedTuple):
 
 async def _read_store(files: SurvivingFiles) -> _StoreContents:
     store = SqliteStore.at(files.home.store)
-    playbooks = Playbooks(allow_kinds=[EFFECT_KIND])
+    playbooks = CrashPlaybooks()
     try:
         page = await store.executions(ExecutionQuery(limit=_ALL))
         executions: dict[str, RecordedExecution] = {}

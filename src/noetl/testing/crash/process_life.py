@@ -2,17 +2,21 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
 from msgspec import Struct
 
+from noetl.dsl.document.playbook import Playbook
 from noetl.engine.catalog.playbook_record import PlaybookSource
-from noetl.engine.catalog.playbooks import Playbooks
+from noetl.engine.catalog.playbooks import PlaybookDocument, Playbooks
 from noetl.engine.history.lookup import decode_rows
 from noetl.engine.inbox import RemoteCommand, encode_command
 from noetl.events.event import Event
+from noetl.kernel.plan import Plan
 from noetl.kernel.state.execution_state import ExecutionState
+from noetl.loader import load
 from noetl.local import Local
 from noetl.ports.store import ExecutionQuery, ExecutionRecord
 from noetl.stores.home_folder import Home
@@ -57,6 +61,22 @@ def empty_store(path: Path) -> bytes:
 
     asyncio.run(make())
     return path.read_bytes()
+
+
+class CrashPlaybooks(Playbooks):
+    """Those with the tool that counts. What a text is compiled to is the same in every life."""
+
+    def __init__(self) -> None:
+        super().__init__(allow_kinds=[EFFECT_KIND])
+
+    def _examine(self, source: PlaybookSource) -> PlaybookDocument:
+        return PlaybookDocument(source, Plan(_compile_once(source.text)))
+
+
+@cache
+def _compile_once(text: str) -> Playbook:
+    """Compiling takes longer than most lives, and a scenario has hundreds."""
+    return load(text, allow_kinds=[EFFECT_KIND])
 
 
 class ProcessLife:
@@ -168,7 +188,7 @@ async def run_life(
     local = life.local = Local(
         store,
         owners=owners,
-        playbooks=Playbooks(allow_kinds=[EFFECT_KIND]),
+        playbooks=CrashPlaybooks(),
         watch=life.on_events,
         results=FusedResults(files.home.results, fuse),
         tools=scenario.tools(files.effects, fuse),

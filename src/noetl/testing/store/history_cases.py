@@ -58,6 +58,7 @@ class HistoryCases:
         assert [entry.row for entry in feed if entry.execution_id == "a"] == await store.read("a")
         positions = [entry.pos for entry in feed]
         assert positions == sorted(set(positions))
+        assert await store.feed_end() == positions[-1]
 
     @store_test
     async def test_the_feed_goes_on_where_it_stopped(self, store: Store) -> None:

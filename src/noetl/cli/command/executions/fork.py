@@ -21,6 +21,7 @@ from noetl.cli.report.follow_up import FollowUp
 @click.option("--ctx", metavar="JSON|@FILE", help="Values of ctx from there on: a JSON mapping.")
 @options.other_playbook
 @options.dialect
+@options.dry_run
 @options.no_run
 @options.run_options
 def command(
@@ -31,6 +32,7 @@ def command(
     ctx: str | None,
     playbook: str | None,
     dialect: str | None,
+    dry_run: bool,
     no_run: bool,
     run_as: options.RunOptions,
 ) -> int:
@@ -40,6 +42,12 @@ def command(
     same names.
     """
     source = file_access.read_playbook_source(playbook, dialect)
+    if dry_run:
+        if sets or ctx is not None:
+            raise click.UsageError("--dry-run takes no values: what they change shows when it runs")
+        from noetl.cli.command.executions.preview import print_fork_preview
+
+        return print_fork_preview(run_as.configuration, name, at, source)
     workload = apply_sets({}, sets)
     ctx_values = {} if ctx is None else parse_mapping(read_argument(ctx, "--ctx"), "--ctx")
     if options.asks_server(run_as.configuration):

@@ -26,6 +26,7 @@ _DONE = "failed iterations run again"
 @options.other_playbook
 @options.other_version
 @options.dialect
+@options.dry_run
 @options.no_run
 @options.run_options
 def command(
@@ -35,6 +36,7 @@ def command(
     playbook: str | None,
     version: int | None,
     dialect: str | None,
+    dry_run: bool,
     no_run: bool,
     run_as: options.RunOptions,
 ) -> int:
@@ -48,6 +50,10 @@ def command(
     source = file_access.read_playbook_source(playbook, dialect)
     step = step or ""
     configuration = run_as.configuration
+    if dry_run:
+        from noetl.cli.command.executions.preview import print_redrive_preview
+
+        return print_redrive_preview(configuration, name, step, source, version)
     if options.asks_server(configuration):
         from noetl.cli.server_executions import document_fields, operate_remote
 

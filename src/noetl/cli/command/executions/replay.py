@@ -14,9 +14,7 @@ from noetl.stores.home_folder import Home
 
 @click.command("replay")
 @options.execution
-@click.option(
-    "--at", type=click.IntRange(1), metavar="SEQ", help="After this event.  [default: the last one]"
-)
+@options.at_event
 @options.tools
 @options.store_or_server_options
 def command(*, name: str, at: int | None, **store_flags: str | None) -> None:

@@ -29,6 +29,7 @@ _DONE = "opened again"
 @options.other_playbook
 @options.other_version
 @options.dialect
+@options.dry_run
 @options.no_run
 @options.run_options
 def command(
@@ -39,6 +40,7 @@ def command(
     playbook: str | None,
     version: int | None,
     dialect: str | None,
+    dry_run: bool,
     no_run: bool,
     run_as: options.RunOptions,
 ) -> int:
@@ -54,8 +56,14 @@ def command(
     if name is None or where is not None:
         if playbook is not None or version is not None:
             raise click.UsageError("another playbook is for one execution, and not for those of --where")
+        if dry_run:
+            raise click.UsageError("--dry-run is for one execution, and not for those of --where")
         return _retry_matching(run_as.configuration, where or "", yes=yes)
     source = file_access.read_playbook_source(playbook, dialect)
+    if dry_run:
+        from noetl.cli.command.executions.preview import print_retry_preview
+
+        return print_retry_preview(run_as.configuration, name, source, version)
     if options.asks_server(run_as.configuration):
         from noetl.cli.server_executions import document_fields, operate_remote
 

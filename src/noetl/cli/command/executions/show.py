@@ -1,5 +1,6 @@
 """`noetl executions show`."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -17,19 +18,20 @@ from noetl.cli.report.explanation import (
     wait_lines,
     waiting_run_lines,
 )
-from noetl.cli.report.failed_attempts import FailedAttempts, FailedChild, read_failed_children
-from noetl.cli.report.follow_up import FollowUp, command_lines, next_commands
+from noetl.cli.report.follow_up import FollowUp, command_lines
 from noetl.cli.store_access import ExecutionOwner, find_owner, status_text, with_store
-from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source, registered_name
+from noetl.engine.history.execution_detail import execution_detail
+from noetl.engine.history.failed_attempts import FailedAttempts
+from noetl.engine.history.failure_chain import read_failures
 from noetl.engine.history.read import History, read_history
-from noetl.engine.summary import execution_json, first_failure, marking_json
-from noetl.engine.task_log import LogLine, TaskLog
+from noetl.engine.task_log import TaskLog
 from noetl.kernel.derived_rows import ready_run
-from noetl.kernel.explain.explainer import Explanation, explain
-from noetl.kernel.state.execution_state import StepSummary
+from noetl.kernel.explain.explainer import explain
+from noetl.kernel.explain.explanation_parts import Explanation
 from noetl.model.secret import printable_value
-from noetl.model.timestamp import iso_time, now_micros
-from noetl.ports.store import ExecutionQuery, ExecutionRecord, Store
+from noetl.model.timestamp import now_micros, parse_iso
+from noetl.ports.http_api import ExecutionDetail, FailureReport
+from noetl.ports.store import ENDED_STATUSES, ExecutionQuery, Store
 from noetl.settings import Configuration
 from noetl.stores.home_folder import Home
 from noetl.stores.ownership import SERVER
@@ -37,18 +39,26 @@ from noetl.stores.ownership import SERVER
 CHILDREN = 1_000
 
 
-class ExecutionDetails(Struct, frozen=True):
-    """All there is to say about an execution."""
+class ChildLine(Struct, frozen=True):
+    """A child of an execution."""
 
-    history: History
-    source: PlaybookSource
-    owner: ExecutionOwner | None
-    children: list[ExecutionRecord]
-    failed_attempts: FailedAttempts
-    failed_children: tuple[FailedChild, ...]
+    execution_id: str
+    path: str
+    status: str
+
+
+class ExecutionView(Struct, frozen=True):
+    """All there is to say about an execution, whether a store here said it or a server."""
+
+    detail: ExecutionDetail
     explanation: Explanation
-    log: list[LogLine]
-    """What its tasks printed, if it failed."""
+    failures: Sequence[FailureReport]
+    children: Sequence[ChildLine]
+    status: str
+    """For people: one that nobody runs is interrupted."""
+    owner: ExecutionOwner | None = None
+    """Who runs it, of one in a store here."""
+    on_server: bool = False
 
 
 @click.command("show")
@@ -62,146 +72,137 @@ def command(*, name: str, **store_flags: str | None) -> None:
     """
     configuration = options.read_configuration(**store_flags)
     if options.asks_server(configuration):
-        _show_remote(configuration, name)
-        return
-    details = with_store(configuration, lambda home, store: _read_details(home, store, name, configuration))
-    if configuration.settings.output == "json":
-        console.write_json(_json(details))
+        view = _ask_for_execution(configuration, name)
     else:
-        console.write_text("\n".join(_text_lines(details, configuration)) + "\n")
-
-
-def _show_remote(configuration: Configuration, name: str) -> None:
-    from noetl.cli.report.remote_report import remote_report
-    from noetl.cli.server_executions import show_remote
-
-    detail, explanation = show_remote(configuration, name)
+        view = with_store(
+            configuration, lambda home, store: _read_execution(home, store, name, configuration)
+        )
     if configuration.settings.output == "json":
-        console.write_json({**msgspec.to_builtins(detail), "explanation": msgspec.to_builtins(explanation)})
-        return
-    paint = console.stdout_paint(color=configuration.settings.color)
-    lines = remote_report(detail, explanation, FollowUp(configuration), paint)
-    console.write_text("\n".join(lines) + "\n")
+        console.write_json(_json(view))
+    else:
+        console.write_text("\n".join(_text_lines(view, configuration)) + "\n")
 
 
-async def _read_details(
-    home: Home, store: Store, name: str, configuration: Configuration
-) -> ExecutionDetails:
-    history = await read_history(store, name, configuration.settings.allow_kinds)
-    record = history.record
-    stored = decode_source(await store.playbook(record.playbook) or b"")
+def _ask_for_execution(configuration: Configuration, name: str) -> ExecutionView:
+    # Here, not above: who looks into a store shall not wait for the client of a server.
+    from noetl.cli.server_connection import ask_server, find_remote_execution
+    from noetl.client.http_client import AsyncClient
+
+    async def work(client: AsyncClient) -> ExecutionView:
+        execution_id = await find_remote_execution(client, name)
+        detail = await client.show(execution_id)
+        children = await client.list(parent=execution_id, limit=CHILDREN)
+        return ExecutionView(
+            detail,
+            await client.explanation(execution_id),
+            (await client.failures(execution_id)).failures if detail.error is not None else [],
+            [ChildLine(item.execution_id, item.path, item.status) for item in children.executions[::-1]],
+            detail.status,
+            on_server=True,
+        )
+
+    return ask_server(configuration, work)
+
+
+async def _read_execution(home: Home, store: Store, name: str, configuration: Configuration) -> ExecutionView:
+    kinds = configuration.settings.allow_kinds
+    history = await read_history(store, name, kinds)
+    record, events = history.record, history.events
+    owner = await find_owner(home, store, record)
     children = await store.executions(ExecutionQuery(parent=record.execution_id, limit=CHILDREN))
-    logs, attempts = TaskLog(home.logs), FailedAttempts()
-    attempts.observe(record.execution_id, history.events)
-    return ExecutionDetails(
-        history,
-        stored,
-        await find_owner(home, store, record),
-        children.executions[::-1],
-        attempts,
-        await read_failed_children(store, logs, history.state, attempts, configuration.settings.allow_kinds),
-        explain(history.plan, record.execution_id, history.events),
-        logs.tail(record.execution_id).read() if record.status == "failed" else [],
+    state, source, logs, attempts = history.state, history.source, TaskLog(home.logs), FailedAttempts()
+    attempts.observe(record.execution_id, events)
+    return ExecutionView(
+        # Its time counts until now while somebody runs it.
+        execution_detail(
+            record,
+            history.request,
+            state,
+            source,
+            until=now_micros() if owner else events[-1].ts,
+            waiting=_waiting_runs(history, owner),
+        ),
+        explain(history.plan, record.execution_id, events),
+        await read_failures(store, logs, state, source, attempts, allow_kinds=kinds),
+        [ChildLine(child.execution_id, child.path, child.status) for child in children.executions[::-1]],
+        record.status if state.over else status_text(record, owner),
+        owner,
     )
 
 
-def _json(details: ExecutionDetails) -> dict[str, Any]:
-    history, record = details.history, details.history.record
-    request = history.request
-    state = history.state
-    document = execution_json(state, version=request.version or None, last_ts=history.events[-1].ts)
-    document["waiting"] += _waiting_runs(details)
-    for step, micros in state.step_times(_last_ts(details)).items():
-        document["steps"][step]["duration_ms"] = micros // 1_000
+def _json(view: ExecutionView) -> dict[str, Any]:
     return {
-        **document,
-        "started_at": iso_time(record.started_at),
-        "ended_at": iso_time(state.ended_at) if state.over else None,
-        "events": len(history.events),
-        "hash": record.playbook,
-        "file": _playbook_file(details) or None,
-        "registered": registered_name(details.source) or None,
-        "requested_by": request.requested_by or None,
-        "labels": record.labels,
-        "priority": record.priority,
-        "parent": record.parent or None,
-        "children": [
-            {"execution_id": child.execution_id, "path": child.path, "status": child.status}
-            for child in details.children
-        ],
-        "owner": details.owner.pid if details.owner else None,
-        "workload": state.inputs.workload,
-        "marking": marking_json(state),
-        "explanation": _explanation_json(details),
+        **msgspec.to_builtins(view.detail),
+        "children": msgspec.to_builtins(view.children),
+        "owner": view.owner.pid if view.owner else None,
+        "explanation": _explanation_json(view),
+        "failures": msgspec.to_builtins(view.failures),
     }
 
 
-def _explanation_json(details: ExecutionDetails) -> dict[str, Any]:
+def _explanation_json(view: ExecutionView) -> dict[str, Any]:
     """The explanation; it knows tasks, and the document the line of what failed in them."""
     # Not by `to_builtins`, which leaves tuples: nobody looks for secrets in these.
-    document = msgspec.json.decode(msgspec.json.encode(details.explanation))
+    document = msgspec.json.decode(msgspec.json.encode(view.explanation))
     explanation: dict[str, Any] = printable_value(document)
-    history, source = details.history, details.source
-    error = first_failure(history.state)
-    if error is None or "failure" not in explanation:
-        return explanation
-    # Only a failure needs what reads documents, and that is slow to import.
-    from noetl.cli.report.failure_location import FailureLocator
-
-    attempt = details.failed_attempts.attempt_with(history.state, error)
-    location = FailureLocator(error, source, attempt).location()
-    if location is not None and location.file == source.name:
-        explanation["failure"] |= {"line": location.number, "column": location.column}
+    location = view.failures[0].location if view.failures else None
+    if location is not None and location.in_playbook and "failure" in explanation:
+        explanation["failure"] |= {"line": location.line, "column": location.column}
     return explanation
 
 
-def _text_lines(details: ExecutionDetails, configuration: Configuration) -> list[str]:
-    history = details.history
-    state = history.state
+def _text_lines(view: ExecutionView, configuration: Configuration) -> list[str]:
+    detail, explanation = view.detail, view.explanation
     follow_up = FollowUp(configuration)
     paint = console.stdout_paint(color=configuration.settings.color)
-    last_ts = _last_ts(details)
-    status = "" if state.over else status_text(history.record, details.owner)
-    report = ExecutionReport(
-        state,
-        follow_up,
-        details.source,
-        details.failed_attempts,
-        last_ts,
-        paint,
-        status,
-        children=details.failed_children,
-        log=details.log,
-    )
-    parts = [report.ending(), *_fact_lines(details)]
-    times = state.step_times(last_ts)
+    report = ExecutionReport(detail, follow_up, view.failures, paint, view.status)
+    parts = [report.ending(), *_fact_lines(view)]
     steps = [
-        (console.visible(name), status, _runs_text(state.summaries[name]), duration_text(times[name]))
-        for name, status in state.step_statuses().items()
+        (console.visible(name), step["status"], _runs_text(step), duration_text(step["duration_ms"] * 1_000))
+        for name, step in detail.steps.items()
     ]
     if steps:
         parts += ["", console.table_text(("STEP", "STATUS", "RUNS", "TIME"), steps).rstrip()]
-    parts += section_lines("what happened", run_lines(details.explanation))
-    parts += section_lines("discarded", discarded_lines(details.explanation))
-    waits = [*wait_lines(details.explanation), *waiting_run_lines(_waiting_runs(details))]
-    parts += section_lines("waiting", waits)
-    for title, value in (
-        ("ctx", printable_value(state.ctx.values)),
-        ("result", printable_value(state.result)),
-    ):
+    parts += section_lines("what happened", run_lines(explanation))
+    parts += section_lines("discarded", discarded_lines(explanation))
+    # What waits for a retry stands in the report of the failure.
+    waiting = [] if detail.status in ENDED_STATUSES else detail.waiting
+    parts += section_lines("waiting", [*wait_lines(explanation), *waiting_run_lines(waiting)])
+    for title, value in (("ctx", detail.ctx), ("result", detail.result)):
         if value not in (None, {}):
             parts += [
                 "",
                 f"{title}:",
                 *(f"  {line}" for line in cut_lines(list(yaml_lines(value)), MOST_LINES)),
             ]
-    parts += command_lines(next_commands(state, details.owner, follow_up))
-    return parts
+    return parts + command_lines(_next_commands(view, follow_up))
 
 
-def _waiting_runs(details: ExecutionDetails) -> list[dict[str, str]]:
+def _next_commands(view: ExecutionView, follow_up: FollowUp) -> list[tuple[str, str]]:
+    """Commands for one that is not over, and what they do; those for a failure stand in its report."""
+    name, status = view.detail.execution_id, view.detail.status
+    if status in ENDED_STATUSES:
+        return []
+    signals = dict.fromkeys(wait.signal for run in view.explanation.runs for wait in run.waits if wait.signal)
+    commands = [
+        (follow_up.executions_command("signal", name, signal), "gives the signal that it waits for")
+        for signal in signals
+    ]
+    if status == "paused":
+        commands.append((follow_up.executions_command("resume", name), "goes on; it is paused"))
+    elif view.on_server:
+        commands.append((follow_up.executions_command("watch", name), "waits for its end"))
+    elif view.owner is None:
+        commands.append((follow_up.resume_command(name), "goes on; nobody runs it now"))
+    else:
+        follows = f"follows what process {view.owner.pid} does"
+        commands.append((follow_up.executions_command("watch", name), follows))
+    return [*commands, (follow_up.executions_command("cancel", name), "ends it")]
+
+
+def _waiting_runs(history: History, owner: ExecutionOwner | None) -> list[dict[str, str]]:
     """Of an execution of a server, the steps with runs that no worker has taken yet."""
-    state, owner = details.history.state, details.owner
+    state = history.state
     if owner is None or owner.execution_id != SERVER or state.over or state.paused or state.stopping:
         return []
     runs = [state.runs[name] for name in state.ready]
@@ -212,54 +213,37 @@ def _waiting_runs(details: ExecutionDetails) -> list[dict[str, str]]:
     ]
 
 
-def _last_ts(details: ExecutionDetails) -> int:
-    """Until when its time counts: now while somebody runs it."""
-    return now_micros() if details.owner else details.history.events[-1].ts
-
-
-def _runs_text(summary: StepSummary) -> str:
+def _runs_text(step: dict[str, Any]) -> str:
     counts = [
-        f"{number} {word}"
-        for number, word in (
-            (summary.failed, "failed"),
-            (summary.cancelled, "cancelled"),
-            (summary.skipped, "skipped"),
-        )
-        if number and summary.runs > 1
+        f"{step[word]} {word}"
+        for word in ("failed", "cancelled", "skipped")
+        if step.get(word) and step["runs"] > 1
     ]
-    return f"{summary.runs} ({', '.join(counts)})" if counts else str(summary.runs)
+    return f"{step['runs']} ({', '.join(counts)})" if counts else str(step["runs"])
 
 
-def _playbook_file(details: ExecutionDetails) -> str:
-    """Where its playbook was read; a fork may run another one than it began with."""
-    if registered_name(details.source):
-        return ""  # it was in no file
-    request = details.history.request
-    return request.file if details.history.record.playbook == request.hash else details.source.file
-
-
-def _fact_lines(details: ExecutionDetails) -> list[str]:
-    history, record = details.history, details.history.record
-    request, state = history.request, history.state
+def _fact_lines(view: ExecutionView) -> list[str]:
+    detail = view.detail
     facts = {
-        "started": local_time(record.started_at),
-        "ended": local_time(state.ended_at) if state.over else "",
-        "cancel": cancel_text(details.explanation),
-        "events": str(len(history.events)),
-        "version": request.version,
-        "playbook": registered_name(details.source),
-        "file": _playbook_file(details),
-        "labels": " ".join(f"{key}={value}" for key, value in record.labels.items()),
-        "priority": str(record.priority or ""),
-        "fork of": f"{state.fork.source}, event {state.fork.seq}" if state.fork is not None else "",
-        "parent": record.parent,
-        "owner": f"process {details.owner.pid}" if details.owner else "",
+        "started": local_time(parse_iso(detail.started_at)),
+        "ended": local_time(parse_iso(detail.ended_at)) if detail.ended_at else "",
+        "cancel": cancel_text(view.explanation),
+        "events": str(detail.events),
+        "version": detail.version or "",
+        "playbook": detail.registered or "",
+        "file": detail.file or "",
+        "labels": " ".join(f"{key}={value}" for key, value in detail.labels.items()),
+        "priority": str(detail.priority or ""),
+        "fork of": f"{detail.forked_from}, event {detail.forked_at}" if detail.forked_from else "",
+        "parent": detail.parent or "",
+        "by": detail.requested_by or "",
+        "owner": f"process {view.owner.pid}" if view.owner else "",
     }
     lines = [f"  {name:<8}  {console.visible(value)}" for name, value in facts.items() if value]
     return [
         *lines,
         *(
             f"  child     {child.execution_id} {console.visible(child.path)}: {child.status}"
-            for child in details.children
+            for child in view.children
         ),
     ]

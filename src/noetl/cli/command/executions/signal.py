@@ -21,13 +21,15 @@ from noetl.ports.store import ExecutionRecord, Store
 @options.execution
 @click.argument("signal", type=options.TextArgument(), metavar="SIGNAL")
 @click.argument("payload", required=False)
+@click.option("--wait", default="", metavar="TASK_RUN", help="The task run that gets it.")
 @options.tools
 @options.store_or_server_options
-def command(*, name: str, signal: str, payload: str | None, **store_flags: str | None) -> int:
+def command(*, name: str, signal: str, payload: str | None, wait: str, **store_flags: str | None) -> int:
     """Send a signal to an execution.
 
-    PAYLOAD is JSON, else text, and `true` if there is none. The oldest task that waits for SIGNAL gets
-    it; sent before any waits, it is kept. `ctx.signals.SIGNAL` holds the last one.
+    PAYLOAD is JSON, else text, and `true` if there is none. The oldest task that waits for SIGNAL and whose
+    `schema` it fits gets it, unless --wait names one (`noetl executions waits` lists them); sent before any
+    waits, it is kept. `ctx.signals.SIGNAL` holds the last one.
     """
     try:
         value = True if payload is None else normalise(parse_value(payload))
@@ -41,12 +43,11 @@ def command(*, name: str, signal: str, payload: str | None, **store_flags: str |
             configuration,
             name,
             f"signal {signal} given",
-            lambda client, target: client.signal(target, signal, value),
+            lambda client, target: client.signal(target, signal, value, wait=wait),
         )
     doubts = partial(_doubts, signal, configuration.settings.allow_kinds)
-    return send_command(
-        configuration, name, Signal(signal, value, current_user()), f"signal {signal} given", doubts
-    )
+    sent = Signal(signal, value, current_user(), wait, by_admin=True)
+    return send_command(configuration, name, sent, f"signal {signal} given", doubts)
 
 
 async def _doubts(

@@ -5,19 +5,15 @@ import msgspec
 
 from noetl.cli import console, options
 from noetl.cli.format import pluralize, yaml_lines
-from noetl.cli.store_access import with_store
-from noetl.engine.history.read import read_history
-from noetl.engine.history.verify_history import verify_history
-from noetl.home import result_store_of
-from noetl.kernel.verify.verification import Difference, Verification
-from noetl.ports.store import Store
-from noetl.stores.home_folder import Home
+from noetl.cli.inspection import inspect_execution
+from noetl.kernel.verify.difference import Difference
+from noetl.ports.execution_views import VerificationAnswer
 
 
 @click.command("verify")
 @options.execution
 @options.tools
-@options.store_options
+@options.store_or_server_options
 def command(*, name: str, **store_flags: str | None) -> int:
     """Decide an execution again and compare.
 
@@ -26,20 +22,15 @@ def command(*, name: str, **store_flags: str | None) -> int:
     """
     configuration = options.read_configuration(**store_flags)
 
-    async def work(home: Home, store: Store) -> Verification:
-        history = await read_history(store, name, configuration.settings.allow_kinds)
-        return await verify_history(history, result_store_of(configuration, home, store))
-
-    verification = with_store(configuration, work)
-    ok = not verification.differences
+    verification = inspect_execution(configuration, name, lambda inspector, target: inspector.verify(target))
     if configuration.settings.output == "json":
-        console.write_json({"ok": ok, **msgspec.to_builtins(verification)})
+        console.write_json(msgspec.to_builtins(verification))
     else:
         _print(verification)
-    return 0 if ok else 1
+    return 0 if verification.ok else 1
 
 
-def _print(verification: Verification) -> None:
+def _print(verification: VerificationAnswer) -> None:
     for difference in verification.differences:
         console.write_text(_text(difference))
     for note in verification.notes:

@@ -5,10 +5,11 @@ import click
 from noetl.cli import options
 from noetl.cli.command.executions.follow_events import follow_with_children
 from noetl.cli.progress.display import Progress, progress_for
-from noetl.cli.report.failed_attempts import FailedAttempts, read_failed_children
 from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.store_access import with_store
 from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source
+from noetl.engine.history.failed_attempts import FailedAttempts
+from noetl.engine.history.failure_chain import read_failures
 from noetl.engine.history.lookup import find_execution, request_event_of
 from noetl.engine.history.read import fold_events, read_plan
 from noetl.engine.task_log import TaskLog
@@ -55,9 +56,10 @@ def command(*, name: str, quiet: bool, verbose: bool, **store_flags: str | None)
             request_event_of([])  # raises: there is nothing to show
         state, source = watched.states[record.execution_id], await _source(store, record)
         logs = TaskLog(home.logs)
-        children = await read_failed_children(store, logs, state, watched.attempts, settings.allow_kinds)
-        log = logs.tail(record.execution_id).read() if state.status == "failed" else ()
-        return ForegroundEnd(state, watched.attempts, source, children, log)
+        failures = await read_failures(
+            store, logs, state, source, watched.attempts, allow_kinds=settings.allow_kinds
+        )
+        return ForegroundEnd(state, failures)
 
     try:
         end = with_store(configuration, work)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
+import msgspec
 
 from noetl.cli import console
 from noetl.cli.command.run.foreground import ForegroundEnd, run_in_foreground
@@ -14,7 +15,7 @@ from noetl.cli.problem_text import problems_json
 from noetl.cli.progress.display import progress_for
 from noetl.cli.report.execution_report import MOST_LINES, ExecutionReport
 from noetl.cli.report.follow_up import FollowUp
-from noetl.engine.summary import execution_json
+from noetl.engine.summary import execution_of
 from noetl.settings import Configuration
 
 
@@ -64,21 +65,11 @@ def print_report(
     """
     settings, state = configuration.settings, end.state
     follow_up = FollowUp(configuration)
-    on_terminal = sys.stderr is not None and sys.stderr.isatty()
-    paint = console.color_paint if settings.color and on_terminal else console.plain_paint
-    report = ExecutionReport(
-        state,
-        follow_up,
-        end.source,
-        end.failed_attempts,
-        last_ts,
-        paint,
-        children=end.children,
-        log=end.log,
-    )
+    execution = execution_of(state, last=last_ts)
+    report = ExecutionReport(execution, follow_up, end.failures, console.stderr_paint(color=settings.color))
     as_json = settings.output == "json"
     if as_json:
-        printed = execution_json(state, last_ts=last_ts)
+        printed = msgspec.to_builtins(execution)
         if end.result is not None:
             printed["result"] = end.result
         console.write_json({**printed, **document})

@@ -25,12 +25,13 @@ from noetl.cli.format import DAY
 from noetl.cli.options import RunOptions
 from noetl.cli.progress.display import Progress
 from noetl.cli.report.event_line import log_origin
-from noetl.cli.report.failed_attempts import FailedAttempts, FailedChild, read_failed_children
 from noetl.cli.report.follow_up import FollowUp
 from noetl.dsl.document.problem import PlaybookInvalid
 from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.catalog.playbooks import PlaybookDocument, Playbooks
 from noetl.engine.catalog.preflight import CannotRun, Preflight
+from noetl.engine.history.failed_attempts import FailedAttempts
+from noetl.engine.history.failure_chain import read_failures
 from noetl.engine.history.fork import CannotFork
 from noetl.engine.history.lookup import read_events
 from noetl.engine.history.retention import delete_ended, drop_expired
@@ -46,6 +47,7 @@ from noetl.model.errors import NoetlError, ResultError
 from noetl.model.reference import encode_value, references_in
 from noetl.model.secret import hide_secrets
 from noetl.model.timestamp import now_micros
+from noetl.ports.http_api import FailureReport
 from noetl.ports.store import ExecutionUnknown, Store, StoreError, StoreFull
 from noetl.settings import Configuration
 from noetl.stores import store_file_of
@@ -62,14 +64,10 @@ _ELSEWHERE = "--home or --store name another place; `noetl executions list` show
 
 
 class ForegroundEnd(Struct, frozen=True):
-    """How far an execution came, what its playbook was read from, and the children that failed it."""
+    """How far an execution came, and what is known of its failure and of the children that failed it."""
 
     state: ExecutionState
-    failed_attempts: FailedAttempts
-    source: PlaybookSource
-    children: tuple[FailedChild, ...]
-    log: Sequence[LogLine] = ()
-    """What its tasks printed, if it failed."""
+    failures: Sequence[FailureReport] = ()
     result: Any = None
     """As it is printed in JSON, where something of it is stored and that was read."""
     why_reference: str = ""
@@ -151,13 +149,12 @@ async def _run(
             source = (await local.playbooks.read_stored(store, state.plan.playbook.hash)).source
         await _read_earlier_attempts(attempts, state, store)
         logs, kinds = TaskLog(home_of(configuration).logs), configuration.settings.allow_kinds
-        children = await read_failed_children(store, logs, state, attempts, kinds)
+        failures = await read_failures(store, logs, state, source, attempts, allow_kinds=kinds)
         result, why = None, ""
         if configuration.settings.output == "json":
             result, why = await _read_result(local, state, options.max_result)
         await _clean_up(home_of(configuration), store, configuration)
-    log = logs.tail(state.execution_id).read() if state.status == "failed" else ()
-    return ForegroundEnd(state, attempts, source, children, log, result, why)
+    return ForegroundEnd(state, failures, result, why)
 
 
 async def _read_result(local: Local, state: ExecutionState, most: int) -> tuple[Any, str]:

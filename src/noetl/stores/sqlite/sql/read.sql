@@ -25,6 +25,9 @@ FROM event CROSS JOIN execution USING (x)
 WHERE pos > ?
 ORDER BY pos LIMIT ?;
 
+-- name: feed_end
+SELECT coalesce(max(pos), 0) FROM event;
+
 -- name: execution
 SELECT
   x, id,

@@ -2,34 +2,25 @@
 
 import os
 import re
-from typing import NamedTuple
+from pathlib import Path
 
-import noetl
-from noetl.cli.report.failed_attempts import FailedAttempt
 from noetl.dsl.document.source import SourceLines
 from noetl.dsl.failure_positions import Failure, read_failure_positions
 from noetl.engine.catalog.playbook_record import PlaybookSource
+from noetl.engine.history.failed_attempts import FailedAttempt
 from noetl.events.bodies import TaskProcessed
 from noetl.loader import installed_kinds
 from noetl.model.outcome import ErrorInfo
+from noetl.ports.http_api import FailureLocation
 
 CODE = "<code>"
 """What tracebacks call Python code that stands in the playbook."""
 
-_PACKAGE = os.path.dirname(noetl.__file__) + os.sep
-"""What fails in there is no fault of anything that a user could look at."""
+_PACKAGE = str(Path(__file__).parents[2]) + os.sep
+"""Where this package is installed: what fails in there is no fault of anything that a user could look at."""
 
 _FRAME = re.compile(r'^( *)File "([^"]*)", line (\d+)', re.MULTILINE)
 _MARKERS = re.compile(r" *[~^]+")
-
-
-class FailureLocation(NamedTuple):
-    """A line of a file and where in it; `number` and `column` count from 1."""
-
-    file: str
-    number: int
-    column: int
-    text: str
 
 
 class FailureLocator:
@@ -55,17 +46,23 @@ class FailureLocator:
         """The line of the code that raised, else what the document has to do with it."""
         frame = _own_frame(self.traceback)
         if frame is not None and frame.file != CODE and not frame.file.startswith(_PACKAGE):
-            return frame._replace(file=_short_path(frame.file))
+            return frame
         if self._positions is None or self._source is None:
             return None
         position = self._positions.position(self._failure)
         if frame is not None and frame.file == CODE:
-            code = self._positions.code_position(self._failure, frame.number, frame.column)
+            code = self._positions.code_position(self._failure, frame.line, frame.column)
             position = code or position
         if position is None:
             return None
         lines = list(SourceLines(self._source.text))
-        return FailureLocation(self._source.name, position.line, position.column, lines[position.line - 1])
+        return FailureLocation(
+            file=self._source.name,
+            line=position.line,
+            column=position.column,
+            text=lines[position.line - 1],
+            in_playbook=True,
+        )
 
     def traceback_text(self) -> str:
         """The traceback of Python code, with the lines of the playbook."""
@@ -92,12 +89,6 @@ def _traceback_of(processed: TaskProcessed | None, failure: Failure) -> str:
     return traceback if isinstance(traceback, str) else ""
 
 
-def _short_path(file: str) -> str:
-    """As one would type it here."""
-    here = os.getcwd() + os.sep
-    return file.removeprefix(here)
-
-
 def _own_frame(traceback: str) -> FailureLocation | None:
     """The innermost frame of the task's own code, whose outermost one every traceback begins with."""
     last = traceback.rpartition("Traceback (most recent call last):")[2]
@@ -111,4 +102,6 @@ def _own_frame(traceback: str) -> FailureLocation | None:
     column = 1
     if _MARKERS.fullmatch(markers):
         column = len(markers) - len(markers.lstrip()) - indent + 1
-    return FailureLocation(frame[2], int(frame[3]), max(column, 1), text.strip())
+    return FailureLocation(
+        file=frame[2], line=int(frame[3]), column=max(column, 1), text=text.strip(), in_playbook=False
+    )
