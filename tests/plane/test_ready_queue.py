@@ -29,25 +29,25 @@ def queue_of(**runs: tuple[ReadyRun, ...]) -> ReadyQueue:
     return queue
 
 
-def asked(queue: ReadyQueue, *served: ReadyRun) -> list[list[str]]:
+def names_asked(queue: ReadyQueue, *served: ReadyRun) -> list[list[str]]:
     levels = queue.levels(lambda needs: not needs.isdisjoint(served))
     return [[waiting.live.execution_id for waiting in level] for level in levels]
 
 
 def test_the_more_urgent_come_first_and_the_others_in_turn_whatever_they_need() -> None:
     queue = queue_of(a=(CPU,), b=(GPU,), c=(CPU, GPU), d=(URGENT,), e=(CPU,))
-    assert asked(queue, CPU, GPU, URGENT) == [["d"], ["a", "b", "c", "e"]]
+    assert names_asked(queue, CPU, GPU, URGENT) == [["d"], ["a", "b", "c", "e"]]
     queue.end_turn("a")
-    assert asked(queue, CPU, GPU, URGENT) == [["d"], ["b", "c", "e", "a"]]
+    assert names_asked(queue, CPU, GPU, URGENT) == [["d"], ["b", "c", "e", "a"]]
     queue.end_turn("b")
-    assert asked(queue, CPU, GPU, URGENT) == [["d"], ["c", "e", "a", "b"]]
+    assert names_asked(queue, CPU, GPU, URGENT) == [["d"], ["c", "e", "a", "b"]]
     assert (queue.has_above(0), queue.has_above(5)) == (True, False)
 
 
 def test_what_nobody_can_take_is_left_out() -> None:
     queue = queue_of(a=(CPU,), b=(GPU,), c=(CPU, GPU))
-    assert asked(queue, GPU) == [["b", "c"]]
-    assert asked(queue) == [[]]
+    assert names_asked(queue, GPU) == [["b", "c"]]
+    assert names_asked(queue) == [[]]
 
 
 def test_looks_do_not_grow_with_those_that_nobody_can_take() -> None:
@@ -64,10 +64,10 @@ def test_looks_do_not_grow_with_those_that_nobody_can_take() -> None:
 
 def test_no_more_are_asked_when_the_last_taker_is_busy() -> None:
     queue = queue_of(a=(CPU,), b=(CPU,), c=(CPU,))
-    given: list[str] = []
-    for level in queue.levels(lambda _: len(given) < 2):
-        given.extend(waiting.live.execution_id for waiting in level)
-    assert given == ["a", "b"]
+    names: list[str] = []
+    for level in queue.levels(lambda _: len(names) < 2):
+        names.extend(waiting.live.execution_id for waiting in level)
+    assert names == ["a", "b"]
 
 
 def test_one_that_waits_for_the_same_keeps_its_turn_and_else_goes_to_the_end() -> None:
@@ -76,11 +76,11 @@ def test_one_that_waits_for_the_same_keeps_its_turn_and_else_goes_to_the_end() -
     assert a is not None
     assert b is not None
     queue.add(a, [CPU, CPU])
-    assert asked(queue, CPU, GPU) == [["a", "b"]]
+    assert names_asked(queue, CPU, GPU) == [["a", "b"]]
     queue.add(a, [CPU, GPU])
-    assert asked(queue, CPU, GPU) == [["b", "a"]]
+    assert names_asked(queue, CPU, GPU) == [["b", "a"]]
     queue.remove("b")
     queue.remove("b")
-    assert (asked(queue, GPU), queue.get("b")) == ([["a"]], None)
+    assert (names_asked(queue, GPU), queue.get("b")) == ([["a"]], None)
     queue.remove("a")
-    assert asked(queue, CPU, GPU) == []
+    assert names_asked(queue, CPU, GPU) == []
