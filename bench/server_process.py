@@ -30,11 +30,19 @@ class StartFailed(Exception):
 
 
 def launch_server(
-    home: Path, log: Path, *options: str, port: int = 0, environment: Mapping[str, str] | None = None
+    home: Path,
+    log: Path,
+    *options: str,
+    port: int = 0,
+    environment: Mapping[str, str] | None = None,
+    wrap: Sequence[str] = (),
 ) -> "subprocess.Popen[bytes]":
-    """At once: `wait_for_url` says when it answers. What it logs is added to `log`."""
+    """At once: `wait_for_url` says when it answers. What it logs is added to `log`.
+
+    `wrap` is a program that runs it, with its options.
+    """
     words = ["server", "start", "--port", str(port), "--home", str(home), "-o", "json", *options]
-    return _start(words, log, environment)
+    return _start(words, log, environment, wrap)
 
 
 def wait_for_url(process: "subprocess.Popen[bytes]", log: Path) -> str:
@@ -55,10 +63,11 @@ def start_worker(
     log: Path,
     *options: str,
     environment: Mapping[str, str] | None = None,
+    wrap: Sequence[str] = (),
 ) -> "subprocess.Popen[bytes]":
     """At once: `wait_for_words` says when it is registered. Raises OSError if the home has no token."""
     words = ["worker", "start", "--server", url, "--directory", str(home), *options]
-    return _start(words, log, worker_settings(environment or os.environ, home))
+    return _start(words, log, worker_settings(environment or os.environ, home), wrap)
 
 
 def worker_settings(environment: Mapping[str, str], home: Path) -> dict[str, str]:
@@ -67,11 +76,11 @@ def worker_settings(environment: Mapping[str, str], home: Path) -> dict[str, str
 
 
 def _start(
-    words: Sequence[str], log: Path, environment: Mapping[str, str] | None
+    words: Sequence[str], log: Path, environment: Mapping[str, str] | None, wrap: Sequence[str]
 ) -> "subprocess.Popen[bytes]":
     with log.open("ab") as output:
         return subprocess.Popen(
-            [sys.executable, "-m", "noetl", *words],
+            [*wrap, sys.executable, "-m", "noetl", *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE if words[0] == "server" else output,
             stderr=output,

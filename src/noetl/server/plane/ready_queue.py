@@ -38,9 +38,6 @@ class ReadyQueue:
         self._waiting: dict[str, WaitingExecution] = {}
         self._turns = count()
 
-    def __bool__(self) -> bool:
-        return bool(self._waiting)
-
     def add(self, live: LiveExecution, runs: Iterable[ReadyRun]) -> None:
         """These are ready of it, one at least. It keeps its turn if it waits for the same already."""
         needs = frozenset(runs)
