@@ -33,8 +33,8 @@ MUTATIONS = [
     Mutation(
         "a report is applied twice",
         K + "net.operations:decide_report",
-        "<= owned.reported:\n        return []",
-        "<= owned.reported:\n        return list(command.bodies)",
+        "recorded >= len(reported):\n        return []",
+        "recorded >= len(reported):\n        return list(reported)",
     ),
     Mutation(
         "cancel forgets suspended runs", K + "net.decider:_unowned", '("ready", "suspended")', '("ready",)'
@@ -96,10 +96,12 @@ MUTATIONS = [
     Mutation(
         "a routed run is routed again",
         K + "state.fold:_fold_next_evaluated",
-        "state.agenda.discard(routing)",
+        "del state.agenda[routing]",
         "pass",
     ),
-    Mutation("a signal is used twice", K + "state.fold:_fold_run_resumed", "queue.pop(0)", "pass"),
+    Mutation(
+        "a signal is used twice", K + "state.fold:_fold_run_resumed", "_take_signal(state, signal)", "pass"
+    ),
     Mutation("a run that ended still listens", K + "state.fold:_end_run", "if run.suspended:", "if False:"),
     Mutation(
         "contributions are written as they come",
@@ -126,7 +128,7 @@ MUTATIONS = [
     Mutation(
         "a resume counts as reported",
         K + "state.run_fold:evolve_run",
-        "if kind is not of.RunResumed:",
+        "if kind is not RunResumed:",
         "if True:",
     ),
     Mutation(
@@ -144,8 +146,8 @@ MUTATIONS = [
     Mutation(
         "too many iterations in flight",
         K + "state.run_state:RunState.startable",
-        "min(loop.max_in_flight - len(self.frames), loop.low + window - loop.following)",
-        "loop.low + window - loop.following",
+        "min(left, loop.max_in_flight - len(self.frames), loop.low",
+        "min(left, loop.low",
     ),
     Mutation(
         "a redelivery is a new attempt",
@@ -156,10 +158,10 @@ MUTATIONS = [
     Mutation(
         "a redelivery has a new key",
         K + "pipeline.task_inputs:idempotency_key",
-        "str(frame.index)",
-        "str((frame.index, frame.losses))",
+        "{frame.index}/",
+        "{frame.index},{frame.losses}/",
     ),
-    Mutation("iterations share a key", K + "pipeline.task_inputs:idempotency_key", "str(frame.index), ", ""),
+    Mutation("iterations share a key", K + "pipeline.task_inputs:idempotency_key", "{frame.index}/", ""),
     Mutation(
         "a poll keeps its key", K + "pipeline.task_inputs:idempotency_key", "if frame.polls:", "if False:"
     ),
@@ -169,7 +171,7 @@ MUTATIONS = [
         "frame.losses >= MOST_LOSSES and frame.lost_workers >= MOST_LOSSES",
         "frame.losses >= 1",
     ),
-    Mutation("a retried child is the child before", K + "pipeline.waits:_attempt_id", "frame.attempt)", "1)"),
+    Mutation("a retried child is the child before", K + "pipeline.waits:attempt_id", "frame.attempt)", "1)"),
     Mutation(
         "a snapshot is one event late",
         S + "write_jobs:put_snapshot",
@@ -203,14 +205,14 @@ MUTATIONS = [
     Mutation(
         "a report with a gap before it is taken",
         K + "net.operations:decide_report",
-        "command.report_no > owned.reported",
+        "recorded < 0",
         "False",
     ),
     Mutation(
         "a pause that comes too late stays",
         K + "net.operations:decide_report",
-        "if not state.paused:",
-        "if False:",
+        " and not state.paused",
+        " and False",
     ),
     Mutation(
         "any lost lease ends the present one",

@@ -16,7 +16,7 @@ from noetl.testing.simulator.simulation_report import describe_scenario, failure
 from tests.new_seeds import new_seeds
 from tests.simulator.mutations import MUTATIONS, planted
 
-SEEDS = 500
+SEEDS = 1_000
 REMEMBERED = (634, 565, 632, 668, 703_573, 711_976)
 """Behind the fixed ones: what only looked like a difference (a pause that came too late; iterations resumed in another
 order; a join that turned a token away), and what shows planted bugs that few others show."""
