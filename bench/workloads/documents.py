@@ -11,7 +11,7 @@ FIB_CODE = "fib = lambda n: n if n < 2 else fib(n - 1) + fib(n - 2)\\nresult = f
 
 
 def document_of(workload: Workload, edition: int = 0) -> PlaybookSource:
-    if workload.shape == "loop":
+    if workload.shape in ("loop", "long loop"):
         text = loop(workload.steps, _tool(workload, edition), edition)
     else:
         text = chain(workload.steps, _tool(workload, edition), edition)

@@ -17,6 +17,7 @@ from bench.resumption import ResumptionFailed, resume_program
 from bench.workload_table import FIB_RESULT, FLIGHT, WORKLOADS, fib
 from bench.workloads.documents import document_of
 from bench.workloads.engine import open_engine
+from noetl import load
 
 SHRINK = 100_000
 PROGRAM = """
@@ -72,6 +73,12 @@ def test_steps_of_a_twin_wait_for_what_came_before(name: str, tmp_path: Path) ->
 
     asyncio.run(run())
     assert len(flushes) >= (20 if workload.shape != "loop" else 20 // FLIGHT)
+
+
+@pytest.mark.parametrize("name", ["w2", "w2b", "w7"])
+def test_a_loop_is_measured_where_a_loop_is_promised(name: str) -> None:
+    (step,) = load(document_of(WORKLOADS[name]).text.replace("bench_write", "noop")).workflow
+    assert step.loop is not None
 
 
 def test_editions_of_a_document_share_no_step() -> None:
