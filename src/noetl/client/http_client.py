@@ -32,6 +32,8 @@ from noetl.ports.http_api import (
 )
 from noetl.ports.page_api import (
     CallerAnswer,
+    CompletionAnswer,
+    CompletionRequest,
     DraftNet,
     LoginLink,
     NetAnswer,
@@ -128,6 +130,11 @@ class AsyncClient(ExecutionRequests):
         query = {"dialect": dialect, "file": file}
         return await self._ask("POST", "/api/net", DraftNet, query, text=source)
 
+    async def complete_text(self, source: str, line: int, column: int) -> CompletionAnswer:
+        """What may be written at a place of a document; `line` and `column` count from 1."""
+        body = CompletionRequest(text=source, line=line, column=column)
+        return await self._ask("POST", "/api/complete", CompletionAnswer, json=body)
+
     async def tools(self) -> ToolList:
         """The kinds of tasks, and how many workers can run each."""
         return await self._ask("GET", "/api/tools", ToolList)
@@ -218,6 +225,7 @@ class Client:
     versions = _sync(AsyncClient.versions)
     net = _sync(AsyncClient.net)
     draw_net = _sync(AsyncClient.draw_net)
+    complete_text = _sync(AsyncClient.complete_text)
     tools = _sync(AsyncClient.tools)
     schema = _sync(AsyncClient.schema)
     delete_playbook = _sync(AsyncClient.delete_playbook)

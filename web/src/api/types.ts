@@ -1529,6 +1529,14 @@ export interface Operations {
     body: string | Record<string, unknown>;
     answer: DraftNet;
   };
+  /** What may be written at a place of a document, which may be wrong at this moment. */
+  complete_text: {
+    method: "POST";
+    path: "/api/complete";
+    query: Record<string, never>;
+    body: CompletionRequest;
+    answer: CompletionAnswer;
+  };
   /** The kinds of tasks, with their inputs, and how many workers can run each. */
   list_tools: {
     method: "GET";
