@@ -230,6 +230,7 @@ class Client:
     schema = _sync(AsyncClient.schema)
     delete_playbook = _sync(AsyncClient.delete_playbook)
     start = _sync(AsyncClient.start)
+    plan = _sync(AsyncClient.plan)
     run = _sync(AsyncClient.run)
     start_many = _sync(AsyncClient.start_many)
     list = _sync(AsyncClient.list)

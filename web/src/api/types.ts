@@ -1553,13 +1553,13 @@ export interface Operations {
     body: undefined;
     answer: Record<string, unknown>;
   };
-  /** Start an execution, with `wait` until its end, or up to 1,000 with a verdict for each. */
+  /** Start an execution, with `wait` until its end, or up to 1,000 with a verdict for each; `dry_run` says what one would do. */
   start_execution: {
     method: "POST";
     path: "/api/executions";
-    query: { wait?: number; };
+    query: { wait?: number; dry_run?: boolean; };
     body: StartExecution | StartExecutions;
-    answer: StartedExecution | StartedBatch | ExecutionDetail;
+    answer: StartedExecution | StartedBatch | ExecutionDetail | PlanAnswer;
   };
   /** Executions, the newest first. */
   list_executions: {
