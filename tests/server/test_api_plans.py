@@ -36,8 +36,8 @@ def test_a_plan_says_why_it_would_be_refused(client: Client) -> None:
     undefined = client.plan(StartExecution(playbook=wrong))
     assert undefined.error is not None
     assert (undefined.ok, undefined.error.code, undefined.error.status) == (False, "refused", 422)
-    given = client.plan(StartExecution(playbook=wrong, workload={"name": "x"}))
-    assert (given.ok, given.workload) == (True, {"name": "x"})
+    overridden = client.plan(StartExecution(playbook=wrong, workload={"name": "x"}))
+    assert (overridden.ok, overridden.workload) == (True, {"name": "x"})
     orphan = GREET.replace("kind: python", "kind: playbook").replace("code: |", "path: a/b\n    desc: |")
     childless = client.plan(StartExecution(playbook=orphan))
     assert childless.error is not None

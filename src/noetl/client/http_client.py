@@ -34,10 +34,12 @@ from noetl.ports.page_api import (
     CallerAnswer,
     CompletionAnswer,
     CompletionRequest,
+    CredentialUsageList,
     DraftNet,
     LoginLink,
     NetAnswer,
     Overview,
+    PlaybookStatistics,
     QueueAnswer,
     ToolList,
     WaitList,
@@ -124,6 +126,14 @@ class AsyncClient(ExecutionRequests):
     async def net(self, path: str, version: int = 0) -> NetAnswer:
         """The picture of a registered playbook: where boxes and routes are."""
         return await self._ask("GET", f"{_catalog_path(path, version)}/net", NetAnswer)
+
+    async def statistics(self, path: str) -> PlaybookStatistics:
+        """The newest executions of a playbook, and how long its steps took."""
+        return await self._ask("GET", f"/api/catalog/{quote(path)}/statistics", PlaybookStatistics)
+
+    async def credential_usage(self) -> CredentialUsageList:
+        """Which tasks of registered playbooks name which credentials."""
+        return await self._ask("GET", "/api/credentials/usage", CredentialUsageList)
 
     async def draw_net(self, source: str, *, dialect: str = "", file: str = "") -> DraftNet:
         """The picture of a document, and its problems."""
@@ -225,6 +235,8 @@ class Client:
     versions = _sync(AsyncClient.versions)
     net = _sync(AsyncClient.net)
     draw_net = _sync(AsyncClient.draw_net)
+    statistics = _sync(AsyncClient.statistics)
+    credential_usage = _sync(AsyncClient.credential_usage)
     complete_text = _sync(AsyncClient.complete_text)
     tools = _sync(AsyncClient.tools)
     schema = _sync(AsyncClient.schema)

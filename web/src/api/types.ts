@@ -1473,6 +1473,14 @@ export interface Operations {
     body: undefined;
     answer: NetAnswer;
   };
+  /** The newest executions of a playbook, how they ended, and how long its steps took. */
+  read_statistics: {
+    method: "GET";
+    path: "/api/catalog/{path}/statistics";
+    query: Record<string, never>;
+    body: undefined;
+    answer: PlaybookStatistics;
+  };
   /** Register a playbook: the next version, or the newest if nothing has changed. */
   register_playbook: {
     method: "POST";
@@ -1848,6 +1856,14 @@ export interface Operations {
     query: Record<string, never>;
     body: CredentialBody;
     answer: CredentialItem;
+  };
+  /** Which tasks of the newest versions of playbooks name which credentials. */
+  read_credential_usage: {
+    method: "GET";
+    path: "/api/credentials/usage";
+    query: Record<string, never>;
+    body: undefined;
+    answer: CredentialUsageList;
   };
   /** A stored credential, its secrets as `***`. */
   read_credential: {

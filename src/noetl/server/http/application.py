@@ -27,12 +27,14 @@ from noetl.server.http.overview_endpoints import OVERVIEW_ENDPOINTS
 from noetl.server.http.problems import ApiProblem, problem_of, problem_response
 from noetl.server.http.resources import ServerResources
 from noetl.server.http.session_endpoints import session_endpoints
+from noetl.server.http.statistics_endpoints import STATISTICS_ENDPOINT
 from noetl.server.http.stream_endpoint import STREAM_ENDPOINT
 from noetl.server.http.view_endpoints import VIEW_ENDPOINTS
 from noetl.server.http.worker_endpoints import WORKER_ENDPOINTS
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     NET_ENDPOINT,
+    STATISTICS_ENDPOINT,
     *CATALOG_ENDPOINTS,
     *EDITOR_ENDPOINTS,
     START_ENDPOINT,

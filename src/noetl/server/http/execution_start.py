@@ -66,7 +66,7 @@ async def _plan_start(call: ApiCall, request: StartExecution) -> PlanAnswer:
     try:
         document = await _find_document(resources, request)
     except (ApiProblem, PlaybookInvalid) as error:
-        return refused_plan(request, _told(error))
+        return refused_plan(request, _problem_for_caller(error))
     entry = await resources.store.catalog_entry(request.path, request.version or 0) if request.path else None
     version = entry.version if entry is not None else None
     try:
@@ -74,10 +74,10 @@ async def _plan_start(call: ApiCall, request: StartExecution) -> PlanAnswer:
         await resources.playbooks.fetch_children(document)
         return await plan_of_document(resources, request, document, version, None)
     except (ApiProblem, PlaybookInvalid, CannotRun) as error:
-        return await plan_of_document(resources, request, document, version, _told(error))
+        return await plan_of_document(resources, request, document, version, _problem_for_caller(error))
 
 
-def _told(error: ApiProblem | PlaybookInvalid | CannotRun) -> ApiProblem:
+def _problem_for_caller(error: ApiProblem | PlaybookInvalid | CannotRun) -> ApiProblem:
     problem = problem_of(error)
     assert problem is not None  # noqa: S101 - each of these has one
     return problem
@@ -123,7 +123,7 @@ async def start_execution(
             **values,
         )
     except (ApiProblem, PlaybookInvalid, CannotRun) as error:
-        problem = _told(error)
+        problem = _problem_for_caller(error)
         message = f"{problem}; {problem.hint}" if problem.hint else str(problem)
         error_kind: ErrorKind = "not_found" if problem.code == "not_found" else "input"
         problem.execution_id = await engine.refuse(
