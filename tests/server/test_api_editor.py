@@ -150,3 +150,21 @@ def test_kinds_come_with_their_inputs_and_workers(client: Client) -> None:
 
 def test_the_schema_is_that_of_the_command(client: Client) -> None:
     assert client.schema() == json.loads(json.dumps(schema()))
+
+
+def test_completion_is_for_texts_that_are_wrong_yet(client: Client) -> None:
+    before = len(client.audit().audit)
+    answer = client.complete_text(GREET + "\n- step: x\n  tool:\n    ki", GREET.count("\n") + 4, 7)
+    assert (answer.line, answer.start, answer.end) == (GREET.count("\n") + 4, 5, 7)
+    first = answer.items[0]
+    assert (first.label, first.kind, first.insert, first.doc) == ("kind", "key", "kind: ", "The tool.")
+    assert client.complete_text("a: [", 1_000, 1).items == []
+    assert len(client.audit().audit) == before, "reading is not audited"
+
+
+def test_completion_refuses_a_place_that_is_none(client: Client) -> None:
+    for line, column in ((0, 1), (1, 0), (1, 1_000_001)):
+        with pytest.raises(ServerError) as refused:
+            client.complete_text("", line, column)
+        assert refused.value.code == "invalid_request"
+        assert refused.value.problem.pointer in ("/line", "/column")

@@ -74,6 +74,8 @@ CALLED = {
     "read_overview": "overview",
     "read_queue": "queue",
     "read_net": "net",
+    "read_statistics": "statistics",
+    "read_credential_usage": "credential_usage",
     "read_schema": "schema",
     "list_pools": "pools",
     "register_playbook": "register",

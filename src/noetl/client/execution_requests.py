@@ -27,6 +27,7 @@ from noetl.ports.http_api import (
     StartExecution,
     StartExecutions,
 )
+from noetl.ports.page_api import PlanAnswer
 
 LONGEST_WAIT = 60.0
 """Seconds of one request that waits for the end of an execution; it is repeated as often as necessary."""
@@ -42,6 +43,10 @@ class ExecutionRequests(ViewRequests):
     async def start(self, request: StartExecution) -> StartedExecution:
         """Starts an execution. With an idempotency key it is safe to ask again."""
         return await self._ask("POST", "/api/executions", StartedExecution, json=request)
+
+    async def plan(self, request: StartExecution) -> PlanAnswer:
+        """What a start would do, and what is wrong with it; nothing is recorded."""
+        return await self._ask("POST", "/api/executions", PlanAnswer, {"dry_run": 1}, json=request)
 
     async def run(self, request: StartExecution, *, timeout: float | None = None) -> ExecutionDetail:
         """`start` and `wait`: an execution at its end, or as it is after so many seconds.

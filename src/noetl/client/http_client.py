@@ -32,10 +32,14 @@ from noetl.ports.http_api import (
 )
 from noetl.ports.page_api import (
     CallerAnswer,
+    CompletionAnswer,
+    CompletionRequest,
+    CredentialUsageList,
     DraftNet,
     LoginLink,
     NetAnswer,
     Overview,
+    PlaybookStatistics,
     QueueAnswer,
     ToolList,
     WaitList,
@@ -123,10 +127,23 @@ class AsyncClient(ExecutionRequests):
         """The picture of a registered playbook: where boxes and routes are."""
         return await self._ask("GET", f"{_catalog_path(path, version)}/net", NetAnswer)
 
+    async def statistics(self, path: str) -> PlaybookStatistics:
+        """The newest executions of a playbook, and how long its steps took."""
+        return await self._ask("GET", f"/api/catalog/{quote(path)}/statistics", PlaybookStatistics)
+
+    async def credential_usage(self) -> CredentialUsageList:
+        """Which tasks of registered playbooks name which credentials."""
+        return await self._ask("GET", "/api/credentials/usage", CredentialUsageList)
+
     async def draw_net(self, source: str, *, dialect: str = "", file: str = "") -> DraftNet:
         """The picture of a document, and its problems."""
         query = {"dialect": dialect, "file": file}
         return await self._ask("POST", "/api/net", DraftNet, query, text=source)
+
+    async def complete_text(self, source: str, line: int, column: int) -> CompletionAnswer:
+        """What may be written at a place of a document; `line` and `column` count from 1."""
+        body = CompletionRequest(text=source, line=line, column=column)
+        return await self._ask("POST", "/api/complete", CompletionAnswer, json=body)
 
     async def tools(self) -> ToolList:
         """The kinds of tasks, and how many workers can run each."""
@@ -218,10 +235,14 @@ class Client:
     versions = _sync(AsyncClient.versions)
     net = _sync(AsyncClient.net)
     draw_net = _sync(AsyncClient.draw_net)
+    statistics = _sync(AsyncClient.statistics)
+    credential_usage = _sync(AsyncClient.credential_usage)
+    complete_text = _sync(AsyncClient.complete_text)
     tools = _sync(AsyncClient.tools)
     schema = _sync(AsyncClient.schema)
     delete_playbook = _sync(AsyncClient.delete_playbook)
     start = _sync(AsyncClient.start)
+    plan = _sync(AsyncClient.plan)
     run = _sync(AsyncClient.run)
     start_many = _sync(AsyncClient.start_many)
     list = _sync(AsyncClient.list)

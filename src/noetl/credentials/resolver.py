@@ -172,6 +172,17 @@ def entries_in_use(playbook: Playbook) -> list[str]:
     return [name for name in playbook.keychain if name in names]
 
 
+def credential_uses(playbook: Playbook) -> Iterator[tuple[str, str, str]]:
+    """The names that tasks may look up in the credential store, each with its step and its task."""
+    for step in playbook.workflow:
+        for task in step.tasks:
+            alone = msgspec.structs.replace(
+                playbook, workflow=(msgspec.structs.replace(step, tasks=(task,)),)
+            )
+            for name in sorted(stored_names(alone)):
+                yield name, step.name, task.label
+
+
 _NEVER_STORED = frozenset({"env", "vault", "secret_manager"})
 """Kinds of entries whose values never come from the credential store."""
 

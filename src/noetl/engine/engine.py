@@ -23,10 +23,12 @@ from noetl.engine.scheduler import SLOTS, Scheduler, Worker
 from noetl.engine.service import CredentialCheck, Service, Watch
 from noetl.engine.start_key import holder_of_start_key
 from noetl.engine.timers import Timers
+from noetl.events.bodies import EventBody
 from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Request
+from noetl.kernel.net.execution_request import decide_request
 from noetl.kernel.references.resolve import resolve_references
-from noetl.kernel.state.execution_state import ExecutionState
+from noetl.kernel.state.execution_state import ExecutionState, new_state
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.catalog import AuditEntry
 from noetl.ports.results import ResultStore
@@ -195,6 +197,24 @@ class Engine:
             self._ends.forget(live.execution_id)
             return BegunExecution(holder, new=False)
         return BegunExecution(live.execution_id, new=True)
+
+    async def rehearse(
+        self,
+        source: PlaybookSource,
+        *,
+        workload: Mapping[str, Any],
+        ctx: Mapping[str, Any],
+        timeout: float | None,
+        now: int,
+    ) -> list[EventBody]:
+        """The first events that `begin` would record; nothing is. Raises PlaybookInvalid, CannotRun."""
+        document = self.playbooks.read(source)
+        self._preflight.check(document)
+        check = self._service.check_credentials
+        folder = os.path.dirname(source.file or os.path.join(os.getcwd(), source.name))
+        error = await check(document.playbook, folder) if check is not None else None
+        request = Request(workload=dict(workload), ctx=dict(ctx), timeout=timeout, error=error)
+        return decide_request(new_state(document.plan, ""), request, now)
 
     async def refuse(
         self,

@@ -1474,6 +1474,14 @@ export interface Operations {
     body: undefined;
     answer: NetAnswer;
   };
+  /** The newest executions of a playbook, how they ended, and how long its steps took. */
+  read_statistics: {
+    method: "GET";
+    path: "/api/catalog/{path}/statistics";
+    query: Record<string, never>;
+    body: undefined;
+    answer: PlaybookStatistics;
+  };
   /** Register a playbook: the next version, or the newest if nothing has changed. */
   register_playbook: {
     method: "POST";
@@ -1530,6 +1538,14 @@ export interface Operations {
     body: string | Record<string, unknown>;
     answer: DraftNet;
   };
+  /** What may be written at a place of a document, which may be wrong at this moment. */
+  complete_text: {
+    method: "POST";
+    path: "/api/complete";
+    query: Record<string, never>;
+    body: CompletionRequest;
+    answer: CompletionAnswer;
+  };
   /** The kinds of tasks, with their inputs, and how many workers can run each. */
   list_tools: {
     method: "GET";
@@ -1546,13 +1562,13 @@ export interface Operations {
     body: undefined;
     answer: Record<string, unknown>;
   };
-  /** Start an execution, with `wait` until its end, or up to 1,000 with a verdict for each. */
+  /** Start an execution, with `wait` until its end, or up to 1,000 with a verdict for each; `dry_run` says what one would do. */
   start_execution: {
     method: "POST";
     path: "/api/executions";
-    query: { wait?: number; };
+    query: { wait?: number; dry_run?: boolean; };
     body: StartExecution | StartExecutions;
-    answer: StartedExecution | StartedBatch | ExecutionDetail;
+    answer: StartedExecution | StartedBatch | ExecutionDetail | PlanAnswer;
   };
   /** Executions, the newest first. */
   list_executions: {
@@ -1849,6 +1865,14 @@ export interface Operations {
     query: Record<string, never>;
     body: CredentialBody;
     answer: CredentialItem;
+  };
+  /** Which tasks of the newest versions of playbooks name which credentials. */
+  read_credential_usage: {
+    method: "GET";
+    path: "/api/credentials/usage";
+    query: Record<string, never>;
+    body: undefined;
+    answer: CredentialUsageList;
   };
   /** A stored credential, its secrets as `***`. */
   read_credential: {

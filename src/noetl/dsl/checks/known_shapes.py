@@ -35,14 +35,14 @@ _ERROR: Final[Shape] = dict.fromkeys(
         *("index", "line", "preview", "signal", "sqlstate", "statement", "status", "step", "task", "type"),
     )
 )
-_EVENT: Final[Shape] = {
+EVENT_SHAPE: Final[Shape] = {
     **dict.fromkeys(("event_id", "execution_id", "timestamp", "source", "name", "entity", "entity_id")),
     **dict.fromkeys(("status", "step", "result", "result_ref")),
     "data": {"result": None, "error": _ERROR},
     "error": _ERROR,
     "loop": dict.fromkeys(("total", "succeeded", "failed", "failures")),
 }
-_STEP: Final[Shape] = {"status": None, "result": None, "error": _ERROR}
+STEP_SHAPE: Final[Shape] = {"status": None, "result": None, "error": _ERROR}
 _CLOSED: Final = frozenset({("event",), ("event", "loop"), ("event", "data")})
 """Mappings that have no keys but those that are known; `steps.NAME` is another."""
 
@@ -79,7 +79,7 @@ class ImpossibleValue(NamedTuple):
 
 def check_known_shapes(playbook: Playbook, context: DocumentContext) -> None:
     """Every key and value is one that what is read can have."""
-    outcome = _outcome_shape(context.kinds)
+    outcome = outcome_shape(context.kinds)
     workload = _declared_shape(playbook, context)
     # A guard that holds on no event is told of where its arc is.
     dead = {(problem.line, problem.column) for problem in context.problems if problem.code == "dead-arc"}
@@ -123,7 +123,7 @@ def _without_known(comparison: re.Match[str]) -> str:
     return "" if text in known else comparison[0]
 
 
-def _outcome_shape(kinds: Kinds) -> Shape:
+def outcome_shape(kinds: Kinds) -> Shape:
     """What tasks of any kind may give: rules of a step are for all of its tasks."""
     # The keys of a helper stand in its description, beside other words in backquotes: harmless, because only
     # what looks like one of them is reported.
@@ -137,13 +137,13 @@ def _outcome_shape(kinds: Kinds) -> Shape:
 def _declared_shape(playbook: Playbook, context: DocumentContext) -> Shape:
     document = playbook.document
     declared = document.get("workload") if isinstance(document, dict) else None
-    return {**dict.fromkeys(context.workload_keys), **(_shape_of_value(declared) or {})}
+    return {**dict.fromkeys(context.workload_keys), **(shape_of_value(declared) or {})}
 
 
-def _shape_of_value(value: Json) -> Shape | None:
+def shape_of_value(value: Json) -> Shape | None:
     if not isinstance(value, dict):
         return None
-    return {key: _shape_of_value(item) for key, item in value.items()}
+    return {key: shape_of_value(item) for key, item in value.items()}
 
 
 def _shape_of(use: Use, occurrence: ExpressionOccurrence, outcome: Shape, workload: Shape) -> Shape | None:
@@ -153,9 +153,9 @@ def _shape_of(use: Use, occurrence: ExpressionOccurrence, outcome: Shape, worklo
         case "outcome" | "output" if role in _AFTER_TASK:
             return outcome
         case "event" if role in _AFTER_RUN:
-            return _EVENT
+            return EVENT_SHAPE
         case "steps" if len(use.path) > 1:
-            return {use.path[1]: _STEP}
+            return {use.path[1]: STEP_SHAPE}
         case "workload" if not use.optional:
             return workload
         case _:

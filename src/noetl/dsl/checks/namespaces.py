@@ -18,7 +18,7 @@ _ATTEMPT = _PIPELINE | {"_idempotency_key"}
 _OUTCOME = _PIPELINE | {"outcome"}
 _ROUTING = _RUN | {"event"}
 
-_VISIBLE: dict[ExpressionRole, frozenset[str]] = {
+VISIBLE: dict[ExpressionRole, frozenset[str]] = {
     ExpressionRole.WORKLOAD: _INPUT,
     ExpressionRole.OUTPUT: _STATE,
     ExpressionRole.ADMIT: _STATE | {"args"},
@@ -36,9 +36,9 @@ _VISIBLE: dict[ExpressionRole, frozenset[str]] = {
     ExpressionRole.ARC_WRITE: _ROUTING,
 }
 
-_KEYCHAIN = frozenset({ExpressionRole.INPUT, ExpressionRole.TASK_ARGS})
+KEYCHAIN_ROLES = frozenset({ExpressionRole.INPUT, ExpressionRole.TASK_ARGS})
 
-_HOMES = {
+NAMESPACE_HOMES = {
     "outcome": "it exists in task policies and in a task's `set`",
     "output": "it exists in task policies and in a task's `set`",
     "event": "it exists in arcs and in a step's `set`",
@@ -70,9 +70,9 @@ def check_namespaces(playbook: Playbook, context: DocumentContext) -> None:
     names = _Names(playbook)
     for occurrence in context.occurrences:
         role = occurrence.part.role
-        visible = _VISIBLE[role]
+        visible = VISIBLE[role]
         if role is ExpressionRole.SPEC and occurrence.part.task < 0 and occurrence.part.step:
-            visible = _VISIBLE[ExpressionRole.STEP_ARGS]
+            visible = VISIBLE[ExpressionRole.STEP_ARGS]
         for use in uses_beside_item(occurrence, playbook.steps.get(occurrence.part.step)):
             name = use.path[0]
             if name == "keychain":
@@ -93,7 +93,7 @@ def _report(
     if visible == _INPUT:
         hint = "defaults see `workload` and `execution_id` alone"
     else:
-        hint = _INSTEAD.get((name, visible)) or _HOMES.get(name, "")
+        hint = _INSTEAD.get((name, visible)) or NAMESPACE_HOMES.get(name, "")
     context.report_inside(
         "namespace-scope",
         occurrence.scalar,
@@ -120,7 +120,7 @@ def _check_joined(
 def _check_keychain(
     playbook: Playbook, context: DocumentContext, occurrence: ExpressionOccurrence, use: Use
 ) -> None:
-    if occurrence.part.role not in _KEYCHAIN:
+    if occurrence.part.role not in KEYCHAIN_ROLES:
         context.report_inside(
             "keychain-scope",
             occurrence.scalar,

@@ -27,6 +27,7 @@ from noetl.server.http.overview_endpoints import OVERVIEW_ENDPOINTS
 from noetl.server.http.problems import ApiProblem, problem_of, problem_response
 from noetl.server.http.resources import ServerResources
 from noetl.server.http.session_endpoints import session_endpoints
+from noetl.server.http.statistics_endpoints import STATISTICS_ENDPOINT
 from noetl.server.http.stream_endpoint import STREAM_ENDPOINT
 from noetl.server.http.view_endpoints import VIEW_ENDPOINTS
 from noetl.server.http.worker_endpoints import WORKER_ENDPOINTS
@@ -34,6 +35,7 @@ from noetl.web.assets import PageRoute
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     NET_ENDPOINT,
+    STATISTICS_ENDPOINT,
     *CATALOG_ENDPOINTS,
     *EDITOR_ENDPOINTS,
     START_ENDPOINT,

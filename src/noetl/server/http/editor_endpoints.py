@@ -7,12 +7,21 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
+from noetl.dsl.completion.suggestions import Completer
 from noetl.dsl.document.kind_reference import reference_of
 from noetl.dsl.document.kinds import Kind
 from noetl.engine.catalog.catalog_playbooks import entry_source
 from noetl.engine.history.execution_detail import document_problems
 from noetl.loader import examine, installed_kinds, schema
-from noetl.ports.page_api import DraftNet, NetAnswer, ToolField, ToolItem, ToolList
+from noetl.ports.page_api import (
+    CompletionAnswer,
+    CompletionRequest,
+    DraftNet,
+    NetAnswer,
+    ToolField,
+    ToolItem,
+    ToolList,
+)
 from noetl.server.http.catalog_endpoints import (
     DOCUMENT_TYPES,
     DocumentQuery,
@@ -81,6 +90,14 @@ def _tool_item(kind: Kind, workers: int) -> ToolItem:
     )
 
 
+async def _complete_text(call: ApiCall) -> Answer:
+    request: CompletionRequest = call.body
+    kinds = installed_kinds().with_allowed(call.resources.playbooks.allow_kinds)
+    suggest = Completer(kinds).complete
+    completion = await asyncio.to_thread(suggest, request.text, request.line, request.column)
+    return Answer(msgspec.convert(completion, CompletionAnswer, from_attributes=True))
+
+
 async def _read_schema(_call: ApiCall) -> Answer:
     return Answer(schema())
 
@@ -97,6 +114,18 @@ EDITOR_ENDPOINTS = (
         query=DocumentQuery,
         body=bytes,
         body_types=DOCUMENT_TYPES,
+        largest=DOCUMENT_BODY,
+        codes=("invalid_request", "too_large"),
+    ),
+    Endpoint(
+        name="complete_text",
+        method="POST",
+        path="/api/complete",
+        role="viewer",
+        summary="What may be written at a place of a document, which may be wrong at this moment.",
+        handler=_complete_text,
+        answers=(CompletionAnswer,),
+        body=CompletionRequest,
         largest=DOCUMENT_BODY,
         codes=("invalid_request", "too_large"),
     ),

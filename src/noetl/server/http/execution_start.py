@@ -20,18 +20,28 @@ from noetl.ports.http_api import (
     StartExecution,
     StartExecutions,
 )
+from noetl.ports.page_api import PlanAnswer
 from noetl.server.http.access import Caller, may_act_as
 from noetl.server.http.catalog_endpoints import spoken_dialect
 from noetl.server.http.endpoint import LARGE_BODY, Answer, ApiCall, Endpoint, decode_json_body
 from noetl.server.http.execution_endpoints import WaitQuery, read_detail
 from noetl.server.http.problems import ApiProblem, problem_of
 from noetl.server.http.resources import ServerResources
+from noetl.server.http.start_plan import plan_of_document, refused_plan
 
 INLINE_NAME = "<inline>"
 
 
+class StartQuery(WaitQuery, frozen=True, forbid_unknown_fields=True):
+    """With `dry_run` nothing is started or recorded, and the answer says what would be."""
+
+    dry_run: bool = False
+
+
 async def _start_executions(call: ApiCall) -> Answer:
     """One execution, or a batch of them with a verdict for each."""
+    if call.query.dry_run:
+        return Answer(await _plan_start(call, decode_json_body(call.body, StartExecution)))
     require_room(call.resources)
     if b'"executions"' in call.body and "executions" in (decode_json_body(call.body, dict[str, Any])):
         if call.query.wait:
@@ -47,6 +57,30 @@ async def _start_executions(call: ApiCall) -> Answer:
         return Answer(started, 201 if new else 200, headers, audited=new)
     detail = await read_detail(call.resources, started.execution_id, call.query.wait)
     return Answer(detail, 201 if new else 200, headers, audited=new)
+
+
+async def _plan_start(call: ApiCall, request: StartExecution) -> PlanAnswer:
+    """Raises ApiProblem for what is wrong with the request as such."""
+    resources = call.resources
+    _check_form(call.caller, request)
+    try:
+        document = await _find_document(resources, request)
+    except (ApiProblem, PlaybookInvalid) as error:
+        return refused_plan(request, _problem_for_caller(error))
+    entry = await resources.store.catalog_entry(request.path, request.version or 0) if request.path else None
+    version = entry.version if entry is not None else None
+    try:
+        _require_pool(resources, document)
+        await resources.playbooks.fetch_children(document)
+        return await plan_of_document(resources, request, document, version, None)
+    except (ApiProblem, PlaybookInvalid, CannotRun) as error:
+        return await plan_of_document(resources, request, document, version, _problem_for_caller(error))
+
+
+def _problem_for_caller(error: ApiProblem | PlaybookInvalid | CannotRun) -> ApiProblem:
+    problem = problem_of(error)
+    assert problem is not None  # noqa: S101 - each of these has one
+    return problem
 
 
 async def _verdict(resources: ServerResources, caller: Caller, request: StartExecution) -> StartedExecution:
@@ -89,8 +123,7 @@ async def start_execution(
             **values,
         )
     except (ApiProblem, PlaybookInvalid, CannotRun) as error:
-        problem = problem_of(error)
-        assert problem is not None  # noqa: S101 - each of these has one
+        problem = _problem_for_caller(error)
         message = f"{problem}; {problem.hint}" if problem.hint else str(problem)
         error_kind: ErrorKind = "not_found" if problem.code == "not_found" else "input"
         problem.execution_id = await engine.refuse(
@@ -173,12 +206,15 @@ START_ENDPOINT = Endpoint(
     method="POST",
     path="/api/executions",
     role="operator",
-    summary="Start an execution, with `wait` until its end, or up to 1,000 with a verdict for each.",
+    summary=(
+        "Start an execution, with `wait` until its end, or up to 1,000 with a verdict for each; "
+        "`dry_run` says what one would do."
+    ),
     handler=_start_executions,
-    answers=(StartedExecution, StartedBatch, ExecutionDetail),
+    answers=(StartedExecution, StartedBatch, ExecutionDetail, PlanAnswer),
     status=201,
     also=(200,),
-    query=WaitQuery,
+    query=StartQuery,
     body=bytes,
     largest=LARGE_BODY,
     codes=(

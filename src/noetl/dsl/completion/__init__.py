@@ -1,0 +1,1 @@
+"""What may stand at a place of a document that is being written."""
