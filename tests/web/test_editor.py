@@ -90,3 +90,14 @@ def test_what_is_not_saved_is_not_left_by_a_slip(editor: Page) -> None:
 def test_the_server_says_why_a_text_cannot_be_saved(open_page: OpenPage) -> None:
     page = open_page("/edit/no/such/playbook")
     expect(page.get_by_role("alert")).to_contain_text("not_found")
+
+
+def test_completion_knows_the_keys_of_the_place(editor: Page) -> None:
+    _write(editor, DRAFT)
+    editor.keyboard.press("Control+End")
+    editor.keyboard.type("exec")
+    editor.keyboard.press("Control+Space")
+    choice = editor.locator(".cm-tooltip-autocomplete li").first
+    expect(choice).to_contain_text("executor")
+    editor.keyboard.press("Enter")
+    expect(editor.locator(".cm-activeLine")).to_contain_text("executor")
