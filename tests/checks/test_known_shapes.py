@@ -5,7 +5,7 @@ from textwrap import dedent
 
 import pytest
 
-from noetl.dsl.checks.known_shapes import _EVENT, _STEP, _outcome_shape
+from noetl.dsl.checks.known_shapes import EVENT_SHAPE, STEP_SHAPE, outcome_shape
 from noetl.loader import examine, installed_kinds
 from tests.checks.check_fragments import assert_clean, assert_found, document_text
 from tests.kernel.driver import Driver
@@ -201,14 +201,14 @@ def test_the_keys_are_those_that_the_engine_gives() -> None:
     driver.start()
     driver.run()
     seen = driver.state.result["all"]
-    assert set(seen["event"]) == set(_EVENT)
-    assert _EVENT["loop"] is not None
-    assert set(seen["event"]["loop"]) == set(_EVENT["loop"])
-    assert set(seen["steps"]["start"]) == set(_STEP)
+    assert set(seen["event"]) == set(EVENT_SHAPE)
+    assert EVENT_SHAPE["loop"] is not None
+    assert set(seen["event"]["loop"]) == set(EVENT_SHAPE["loop"])
+    assert set(seen["steps"]["start"]) == set(STEP_SHAPE)
 
 
 def test_helpers_are_known_by_their_keys() -> None:
-    shape = _outcome_shape(installed_kinds())
+    shape = outcome_shape(installed_kinds())
     assert {"status", "headers"} <= set(shape["http"] or ())
     assert {"sqlstate", "code", "message", "constraint", "detail"} <= set(shape["pg"] or ())
     assert {"exception_type", "message", "traceback"} <= set(shape["py"] or ())
