@@ -90,6 +90,14 @@ def test_what_holds_no_secret_is_the_very_same(value: Any) -> None:
     assert masker.mask_for_display(value) is value
 
 
+def test_so_is_what_only_looks_like_one_in_its_json() -> None:
+    masker = masker_of("0000000000")
+    value = {"an escape and six noughts": ["\x00" + "000000"]}
+    assert masker.mask_value(value) is value
+    assert masker.mask_recorded(value) is value
+    assert masker.mask_for_display(value) is value
+
+
 def test_a_mixture_of_forms_is_masked_and_not_made_again() -> None:
     masker = masker_of("a/b c/d&e")
     (masked,) = masker.mask_value(["a%2Fb c/d%26e"])

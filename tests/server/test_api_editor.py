@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 from urllib import request
 from xml.etree import ElementTree as Xml
 
@@ -10,8 +11,9 @@ import pytest
 from noetl.client.http_client import Client
 from noetl.client.server_requests import ServerError
 from noetl.graph import draw
-from noetl.loader import load, schema
+from noetl.loader import load
 from noetl.ports.page_api import NetAnswer
+from tests.cli.command_line import run
 from tests.server.server_process import GREET, ServerProcess
 
 BRANCHING = """\
@@ -148,8 +150,8 @@ def test_kinds_come_with_their_inputs_and_workers(client: Client) -> None:
     assert all(tool.summary and tool.example for tool in tools.values())
 
 
-def test_the_schema_is_that_of_the_command(client: Client) -> None:
-    assert client.schema() == json.loads(json.dumps(schema()))
+def test_the_schema_is_that_of_the_command(client: Client, tmp_path: Path) -> None:
+    assert client.schema() == json.loads(run("schema", cwd=tmp_path).out)
 
 
 def test_completion_is_for_texts_that_are_wrong_yet(client: Client) -> None:

@@ -22,6 +22,9 @@ def takes_values(endpoint: Endpoint) -> bool:
 
 MODES = [(endpoint, mode) for endpoint in ENDPOINTS for mode in ("positive", "negative")]
 
+LONGEST_HEAD = 65_536
+"""Bytes of a request without its body that the HTTP server reads."""
+
 
 @pytest.mark.parametrize(
     ("endpoint", "mode"),
@@ -48,6 +51,9 @@ def test_whatever_comes_is_answered_as_the_document_says(
     def answer(case: Any) -> None:
         headers = {"Authorization": f"Bearer {server.token}"}
         response = case.call(base_url=server.url, headers=headers, timeout=60)
+        if response.text == "Invalid HTTP request received.":
+            assert len(response.request.url or "") > LONGEST_HEAD  # said before anything knows of endpoints
+            return
         assert response.status_code != 500
         case.validate_response(response, checks=checked)
         if response.status_code >= 400:

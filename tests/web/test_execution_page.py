@@ -175,7 +175,7 @@ def test_secrets_are_nowhere_on_the_page(open_page: OpenPage, completed: str) ->
 
 
 def test_a_viewer_sees_and_may_do_nothing(server: ServerProcess, open_page: OpenPage, failed: str) -> None:
-    viewer = server.client.create_token("page-viewer", "viewer").token
+    viewer = server.client.create_token("execution-viewer", "viewer").token
     page = open_page(f"/executions/{failed}", token=viewer)
     expect(page.get_by_role("button", name="Export")).to_be_visible()
     for name in ("Retry", "Fork", "Cancel", "Signal", "Pause"):

@@ -129,7 +129,7 @@ class Masker:
 
     def mask_for_display(self, value: Any) -> Any:
         """A value whose texts are for people."""
-        return self._mask_texts(value) if self._may_be_in(value) else value
+        return _same_if_equal(value, self._mask_texts(value)) if self._may_be_in(value) else value
 
     def _mask_texts(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -142,11 +142,11 @@ class Masker:
 
     def mask_value(self, value: Any) -> Any:
         """What a tool gave, with what stands for them in place of secrets; the same object without any."""
-        return self._mask(value, in_log=False) if self._may_be_in(value) else value
+        return _same_if_equal(value, self._mask(value, in_log=False)) if self._may_be_in(value) else value
 
     def mask_recorded(self, value: Any) -> Any:
         """The same for a value in the form of the log, where some secrets may stand already."""
-        return self._mask(value, in_log=True) if self._may_be_in(value) else value
+        return _same_if_equal(value, self._mask(value, in_log=True)) if self._may_be_in(value) else value
 
     def contains_secret(self, text: str) -> bool:
         """Whether a secret is in the text."""
@@ -311,6 +311,11 @@ def _base64_run(text: str, start: int, end: int, alphabet: Set[str]) -> tuple[in
     for _ in range(2):
         last += text[last : last + 1] == "="
     return first, last
+
+
+def _same_if_equal(value: Any, masked: Any) -> Any:
+    """The value itself if nothing in it was masked: what looked like a secret in its JSON may be none."""
+    return value if masked == value else masked
 
 
 def _pieces(text: str, spans: list[_Span]) -> list[Any]:
