@@ -99,5 +99,5 @@ def test_completion_knows_the_keys_of_the_place(editor: Page) -> None:
     editor.keyboard.press("Control+Space")
     choice = editor.locator(".cm-tooltip-autocomplete li").first
     expect(choice).to_contain_text("executor")
-    editor.keyboard.press("Enter")
+    choice.click()
     expect(editor.locator(".cm-activeLine")).to_contain_text("executor")

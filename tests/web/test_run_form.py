@@ -23,7 +23,7 @@ def test_an_execution_starts_with_what_the_form_says(server: ServerProcess, open
     page.get_by_label("limit integer").fill("21")
     page.get_by_label("dry").check()
     page.get_by_role("button", name="Add an item").click()
-    page.get_by_label("Item 3").fill("c")
+    page.get_by_role("textbox", name="Item 3").fill("c")
     page.get_by_label("timeout integer").fill("5")
     page.get_by_label("Labels").fill("team=pricing")
     expect(page.get_by_text("noetl execute shop/prices --payload")).to_be_visible()

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Request, expect
 
 from noetl.ports.http_api import StartExecution
 from tests.server.server_process import ServerProcess
@@ -113,9 +113,12 @@ def test_eight_tabs_share_one_stream(server: ServerProcess, open_page: OpenPage)
     server.client.start(StartExecution(path="shop/hold", labels={"of": "the-first"}))
     expect(first.get_by_text("of=the-first")).to_be_visible()
     streams: list[str] = []
-    first.context.on(
-        "request", lambda request: streams.append(request.url) if "/api/stream" in request.url else None
-    )
+
+    def note_stream(request: Request) -> None:
+        if "/api/stream" in request.url and request.frame.page != first:
+            streams.append(request.url)
+
+    first.context.on("request", note_stream)
     tabs = [first.context.new_page() for _ in range(7)]
     for tab in tabs:
         tab.goto("/executions")
