@@ -54,8 +54,7 @@ def test_the_theme_is_kept_and_there_before_the_first_paint(page: Page) -> None:
 def test_two_keys_go_to_a_page(open_page: OpenPage, key: str, heading: str) -> None:
     page = open_page("/playbooks" if key != "p" else "/")
     expect(page.get_by_role("navigation", name="Pages")).to_be_visible()
-    page.keyboard.press("g")
-    page.keyboard.press(key)
+    page.keyboard.type(f"g{key}")  # at once: the second key is waited for a second only
     title = page.get_by_role("heading", name=heading, level=1)
     expect(title).to_be_visible()
     expect(page).to_have_title(f"{heading} · NoETL")

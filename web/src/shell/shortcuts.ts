@@ -1,5 +1,5 @@
 /** Keys of the page. Off while somebody types, or a dialog is open. */
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 type Keys = Record<string, (event: KeyboardEvent) => void>;
 
@@ -14,7 +14,8 @@ let pendingTimer: ReturnType<typeof setTimeout> | undefined;
 export function useShortcuts(keys: Keys): void {
   const layer = useRef(keys);
   layer.current = keys;
-  useEffect(() => {
+  // Not after the next frame: a key that is pressed as soon as the page is there must not be lost.
+  useLayoutEffect(() => {
     layers.push(layer);
     return () => void layers.splice(layers.indexOf(layer), 1);
   }, []);
