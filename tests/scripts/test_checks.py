@@ -22,21 +22,26 @@ COVERAGE = "branch coverage of model, events, expr, dsl and kernel by their test
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """The scripts, with a folder for temporary files of their own."""
+    """The scripts, with a folder for temporary files of their own. There is a page to build, and a browser."""
     folder = tmp_path / "project"
     shutil.copytree(ROOT / "scripts", folder / "scripts")
+    write_program(folder / "scripts" / "web", 'touch "$(dirname "$0")/../page"')
+    write_program(folder / "programs" / "chromium", "")
     (folder / "pyproject.toml").write_text("")
     (folder / "temporary").mkdir()
     return folder
 
 
+def write_program(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
 def prepare(project: Path, tools: Mapping[str, str]) -> Path:
     """A `.venv` that is ready, with these programs for the shell."""
-    programs = project / ".venv" / "bin"
-    programs.mkdir(parents=True)
     for name, text in {**tools, "python": 'exec .venv/bin/pytest "$@"', "coverage": "echo 91"}.items():
-        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
-        (programs / name).chmod(0o755)
+        write_program(project / ".venv" / "bin" / name, text)
     setup = f'root={project}; . "$root/scripts/setup"; is_ready() {{ :; }}; prepare test; printf %s "$wanted"'
     stamp = subprocess.run(["sh", "-c", setup], check=True, capture_output=True, text=True).stdout
     (project / ".venv" / ".ready-test").write_text(stamp)
@@ -44,7 +49,9 @@ def prepare(project: Path, tools: Mapping[str, str]) -> Path:
 
 
 def environment(project: Path) -> dict[str, str]:
-    return {**os.environ, "TMPDIR": str(project / "temporary")}
+    path = f"{project / 'programs'}:{os.environ['PATH']}"
+    own = {name: value for name, value in os.environ.items() if name != "NOETL_TEST_BROWSER"}
+    return {**own, "TMPDIR": str(project / "temporary"), "PATH": path}
 
 
 def check(project: Path, tools: Mapping[str, str], *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -76,7 +83,7 @@ def test_tests_have_a_folder_of_their_own_which_nobody_finds_afterwards(project:
     """In memory, where there is some, unless it is said where."""
     script = prepare(project, {**PASSED, "pytest": 'echo "$*"'})
     for chosen in ("", str(project / "temporary")):
-        variables = {**os.environ, "TMPDIR": chosen}
+        variables = {**environment(project), "TMPDIR": chosen}
         ran = subprocess.run([script], env=variables, capture_output=True, text=True, check=True)
         base = re.search(r" --basetemp=(\S+) ", ran.stdout)
         assert base, ran.stdout
@@ -92,6 +99,23 @@ def test_tests_have_a_folder_of_their_own_which_nobody_finds_afterwards(project:
 def test_with_arguments_only_pytest_runs(project: Path) -> None:
     ran = check(project, {**PASSED, "pytest": 'echo "$*"'}, "-k", "one or two")
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "-m pytest -k one or two\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "built"),
+    [((), True), (("tests/web",), True), (("-k", "web"), False), (("--no-browser",), False)],
+)
+def test_the_page_is_built_for_its_tests(arguments: tuple[str, ...], built: bool, project: Path) -> None:
+    ran = check(project, PASSED, *arguments)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert (project / "page").exists() == built
+
+
+def test_a_page_that_cannot_be_built_ends_the_run_with_what_to_do(project: Path) -> None:
+    write_program(project / "scripts" / "web", "exit 1")
+    ran = check(project, PASSED)
+    assert ran.returncode != 0
+    assert "--no-browser leaves them out" in ran.stderr
 
 
 @pytest.mark.parametrize("broken", [[name] for name in PASSED] + [["mypy", "pytest"]])
