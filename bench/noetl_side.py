@@ -13,6 +13,8 @@ from bench.workload_table import Workload
 OURS = "noetl"
 SERVED = "noetl server"
 """A server and a worker as processes: `bench.noetl_server_side`."""
+BARE_PLANE = "bare plane"
+"""Their messages and flushes without an engine: `bench.bare_plane_side`."""
 
 
 class NoetlSide:

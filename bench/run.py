@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.append import measure_append
+from bench.bare_plane_side import BarePlaneSide
 from bench.compare import Comparison
 from bench.duckdb_tool import measure_duckdb_tool
 from bench.large_store import measure_large_store
@@ -67,7 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         default=[],
         help="measure other engines, too, such as restate,dbos; all without names; installed on first use",
     )
-    parser.add_argument("--server", action="store_true", help="measure a server with a worker, too")
+    parser.add_argument(
+        "--server", action="store_true", help="measure a server with a worker, too, and their floor"
+    )
     parser.add_argument(
         "--workloads", action="store_true", help="measure the workloads alone, as --only does"
     )
@@ -80,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         results = read_results(RESULTS)
     else:
         some = options.workloads or options.only != list(WORKLOADS)
-        sides: list[Side] = [NoetlSide(), *([NoetlServerSide()] if options.server else [])]
+        sides: list[Side] = [NoetlSide(), *([NoetlServerSide(), BarePlaneSide()] if options.server else [])]
         sides += [peer for peer in PEERS if peer.NAME in options.peers]
         results = measure_all(sides, plan_of(options), options.only, [] if some else measure_parts())
         results.write(RESULTS)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from bench.noetl_side import OURS, SERVED
+from bench.noetl_side import BARE_PLANE, OURS, SERVED
 from bench.protocol import Report
 from bench.results import Results
 from bench.summary import Spread, round_ratios, spread_of_rounds, tail_of_rounds
@@ -137,7 +137,16 @@ def _ratio_lines(
         if any(cells.values()):
             title = ", ".join(part for part in (workload.title, label) if part)
             texts = [_ratio_text(cells[side]) for side in others]
-            yield [workload.name, title, *texts, *_goal_cells(results, cells, goal)]
+            fastest, verdict = _goal_cells(results, cells, goal)
+            if base == SERVED and verdict.endswith("missed"):
+                verdict += _floor_text(results, workload, fastest.split()[0], figure)
+            yield [workload.name, title, *texts, fastest, verdict]
+
+
+def _floor_text(results: Results, workload: Workload, peer: str, figure: str) -> str:
+    """How much faster than a peer we would be if the engine took no time, where that was measured."""
+    ratio = _ratio(results, workload, BARE_PLANE, peer, figure)
+    return f", without an engine {ratio.median:.1f}x" if ratio else ""
 
 
 def _ratio(results: Results, workload: Workload, base: str, side: str, figure: str) -> Spread | None:
@@ -148,7 +157,7 @@ def _goal_cells(results: Results, cells: dict[str, Spread | None], goal: float) 
     durable = {
         side: spread.median
         for side, spread in cells.items()
-        if spread and side in results.durable and side != SERVED
+        if spread and side in results.durable and side not in (SERVED, BARE_PLANE)
     }
     if not durable:
         return "", ""

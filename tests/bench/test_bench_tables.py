@@ -113,6 +113,22 @@ def test_a_server_is_compared_with_peers_and_has_goals_of_its_own() -> None:
     assert share["goal"] == "at least 60%: missed"
 
 
+def test_a_goal_that_a_server_misses_says_what_one_without_an_engine_would_reach() -> None:
+    results = results_of(
+        {
+            "w1": {
+                "noetl": [report_of("w1", 10.0)],
+                "noetl server": [report_of("w1", 150.0)],
+                "bare plane": [report_of("w1", 80.0)],
+                "peer": [report_of("w1", 100.0)],
+            }
+        }
+    )
+    served = line_of(served_table(results), "w1", "no-op steps")
+    assert served["fastest durable"] == "peer 0.7x"
+    assert served["goal"] == "2x: missed, without an engine 1.2x"
+
+
 def test_a_goal_that_is_missed_says_so() -> None:
     reports: dict[str, dict[str, list[Report | None]]] = {
         "w2b": {"noetl": [report_of("w2b", 10.0)], "peer": [report_of("w2b", 49.0)]}

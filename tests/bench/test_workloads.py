@@ -1,6 +1,7 @@
 """Our side of every workload, as small as it gets, in processes of its own."""
 
 import asyncio
+import sqlite3
 import subprocess
 import sys
 from dataclasses import replace
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.bare_plane_side import BarePlaneSide
 from bench.compare import run_worker
 from bench.noetl_server_side import NoetlServerSide
 from bench.noetl_side import NoetlSide
@@ -58,6 +60,19 @@ def test_a_server_and_a_worker_report_the_same_figures(tmp_path: Path) -> None:
         assert report.peak > 50_000_000
     assert [report.waits for report in reports] == [True, True, True, False]
     assert "events/s" in reports[-1].note
+
+
+def test_the_floor_of_a_server_has_each_step_on_the_disk(tmp_path: Path) -> None:
+    side = BarePlaneSide()
+    assert not side.measures(WORKLOADS["w2"])
+    workload = replace(WORKLOADS["w3"], steps=3, runs=2)
+    with side.serve(tmp_path, tmp_path, list) as worker:
+        report = run_worker(worker, workload, Plan(1, 0, 2, SHRINK))
+    small = workload.shrunk(SHRINK)
+    assert report.executed == 2 * small.steps_of_lap
+    with sqlite3.connect(tmp_path / "bare.db") as store:
+        runs = store.execute("SELECT run, COUNT(*) FROM event GROUP BY run").fetchall()
+    assert runs == [(number, small.steps + 1) for number in range(1, 2 * small.runs + 1)]
 
 
 @pytest.mark.parametrize("name", ["w1b", "w2b", "w3b", "w4b", "w5b", "w9"])
