@@ -47,8 +47,12 @@ def shot_tails(report: Report, figure: str) -> list[float]:
 
 def spread_of_rounds(rounds: Sequence[Report | None], figure: str) -> Spread | None:
     """Over the shots of all rounds."""
-    values = [value for report in rounds if report is not None for value in shot_values(report, figure)]
+    values = shots_of_rounds(rounds, figure)
     return spread_of(values) if values else None
+
+
+def shots_of_rounds(rounds: Sequence[Report | None], figure: str) -> list[float]:
+    return [value for report in rounds if report is not None for value in shot_values(report, figure)]
 
 
 def tail_of_rounds(rounds: Sequence[Report | None], figure: str) -> Spread | None:

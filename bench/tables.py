@@ -1,12 +1,13 @@
 """Results as tables, plain or in Markdown."""
 
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from bench.noetl_side import BARE_PLANE, OURS, SERVED
 from bench.protocol import Report
 from bench.results import Results
-from bench.summary import Spread, round_ratios, spread_of_rounds, tail_of_rounds
+from bench.summary import Spread, round_ratios, shots_of_rounds, spread_of_rounds, tail_of_rounds
 from bench.sync_calls import flushes
 from bench.workload_table import BARE, RUN, WORKLOADS, Workload
 
@@ -144,9 +145,18 @@ def _ratio_lines(
 
 
 def _floor_text(results: Results, workload: Workload, peer: str, figure: str) -> str:
-    """How much faster than a peer we would be if the engine took no time, where that was measured."""
-    ratio = _ratio(results, workload, BARE_PLANE, peer, figure)
-    return f", without an engine {ratio.median:.1f}x" if ratio else ""
+    """What the bare plane and the engine alone would reach, one after the other, if both were measured.
+
+    A server and its worker take turns in a chain of steps, and have to do both. Ours, in one process, has no
+    messages, and waits for the disk once or twice a run.
+    """
+    plane = shots_of_rounds(results.rounds(workload.name, BARE_PLANE), figure)
+    engine = shots_of_rounds(results.rounds(workload.name, OURS), figure)
+    theirs = shots_of_rounds(results.rounds(workload.name, peer), figure)
+    if workload.waits or not (plane and engine and theirs):
+        return ""
+    floor = statistics.median(plane) + statistics.median(engine)
+    return f", messages and decisions alone {statistics.median(theirs) / floor:.1f}x"
 
 
 def _ratio(results: Results, workload: Workload, base: str, side: str, figure: str) -> Spread | None:

@@ -113,7 +113,7 @@ def test_a_server_is_compared_with_peers_and_has_goals_of_its_own() -> None:
     assert share["goal"] == "at least 60%: missed"
 
 
-def test_a_goal_that_a_server_misses_says_what_one_without_an_engine_would_reach() -> None:
+def test_a_goal_that_a_server_misses_says_what_its_messages_and_decisions_alone_would_reach() -> None:
     results = results_of(
         {
             "w1": {
@@ -126,7 +126,7 @@ def test_a_goal_that_a_server_misses_says_what_one_without_an_engine_would_reach
     )
     served = line_of(served_table(results), "w1", "no-op steps")
     assert served["fastest durable"] == "peer 0.7x"
-    assert served["goal"] == "2x: missed, without an engine 1.2x"
+    assert served["goal"] == "2x: missed, messages and decisions alone 1.1x"
 
 
 def test_a_goal_that_is_missed_says_so() -> None:
