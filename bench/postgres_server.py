@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
@@ -56,8 +56,35 @@ def unprivileged() -> dict[str, Any]:
     return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
 
 
+class PostgresCluster:
+    """A data directory, and the server on it, which can be ended and started again."""
+
+    def __init__(self, install: Path, folder: Path, whom: dict[str, Any], settings: dict[str, str]) -> None:
+        self.server = PostgresServer(folder)
+        self._install = install
+        self._whom = whom
+        self._settings = settings
+        self._running = ExitStack()
+
+    def start(self) -> None:
+        self._running.enter_context(
+            _started(self._install, self.server.folder / "data", self._whom, self._settings)
+        )
+
+    def stop(self) -> None:
+        """At once, as after a crash: what is not in its log is lost."""
+        self._running.close()
+
+
 @contextmanager
 def postgres_server() -> Iterator[PostgresServer]:
+    with postgres_cluster() as cluster:
+        yield cluster.server
+
+
+@contextmanager
+def postgres_cluster(**settings: str) -> Iterator[PostgresCluster]:
+    """A server that runs, with these settings in the place of those for tests."""
     folder = Path(tempfile.mkdtemp(prefix="noetl-pg-"))
     try:
         whom = unprivileged()
@@ -76,16 +103,20 @@ def postgres_server() -> Iterator[PostgresServer]:
             cwd=folder,
             **whom,
         )
-        with _started(install, data, whom):
-            yield PostgresServer(folder)
+        cluster = PostgresCluster(install, folder, whom, {**SETTINGS, **settings})
+        cluster.start()
+        try:
+            yield cluster
+        finally:
+            cluster.stop()
     finally:
         shutil.rmtree(folder)
 
 
 @contextmanager
-def _started(install: Path, data: Path, whom: dict[str, Any]) -> Iterator[None]:
-    settings = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
-    server = [str(install / "bin" / "postgres"), "-D", str(data), "-k", str(data.parent), *settings]
+def _started(install: Path, data: Path, whom: dict[str, Any], settings: dict[str, str]) -> Iterator[None]:
+    options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+    server = [str(install / "bin" / "postgres"), "-D", str(data), "-k", str(data.parent), *options]
     with subprocess.Popen(
         ["sh", "-c", GUARDED, "sh", *server],
         stdin=subprocess.PIPE,

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import obstore
 from obstore.store import S3Store
 
+from noetl.tools.process.orphan_killer import OrphanKiller
+
 BUCKET = "noetl-tests"
 KEY = "AKIDTESTS"
 SECRET = "not-a-real-secret-key"  # noqa: S105 - nothing is behind it
@@ -22,6 +24,7 @@ SECRET = "not-a-real-secret-key"  # noqa: S105 - nothing is behind it
 
 class S3Server(NamedTuple):
     endpoint: str
+    process: "subprocess.Popen[bytes]"
     bucket: str = BUCKET
     access_key_id: str = KEY
     secret_access_key: str = SECRET
@@ -43,7 +46,7 @@ class S3Server(NamedTuple):
 
 @contextmanager
 def s3_server() -> Iterator[S3Server]:
-    """Seaweed's server in a temporary folder, on ports that nobody else has."""
+    """Seaweed's server in a temporary folder, on ports that nobody else has. It ends with this process."""
     folder = Path(tempfile.mkdtemp(prefix="noetl-s3-"))
     identity = {
         "name": "tests",
@@ -55,7 +58,7 @@ def s3_server() -> Iterator[S3Server]:
     ports = _free_ports(2 * len(names))
     flags = [f"-{name}.port={port}" for name, port in zip(names, ports[:4], strict=True)]
     flags += [f"-{name}.port.grpc={port}" for name, port in zip(names, ports[4:], strict=True)]
-    server = S3Server(f"http://127.0.0.1:{ports[3]}")
+    killer = OrphanKiller()
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [
@@ -78,8 +81,11 @@ def s3_server() -> Iterator[S3Server]:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
+            start_new_session=True,
         )
+    server = S3Server(f"http://127.0.0.1:{ports[3]}", process)
     try:
+        killer.watch(process.pid)
         # It answers after some seconds: until then the client tries again.
         patient = S3Store(
             BUCKET,
@@ -98,8 +104,10 @@ def s3_server() -> Iterator[S3Server]:
         obstore.put(patient, "ready", b"")
         yield server
     finally:
+        killer.forget(process.pid)
         process.kill()
         process.wait()
+        killer.close()
         shutil.rmtree(folder, ignore_errors=True)
         for port in ports:
             for left in _left_by(port):

@@ -12,15 +12,25 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.workermanage import NodeManager  # type: ignore[import-untyped]  # it has no types
 
 from bench.s3_server import S3Server, s3_server
 from tests.new_seeds import RUN_SEED
+from tests.pgbouncer.pooler import why_pgbouncer_is_not_used
+from tests.podman.podman_image import why_podman_is_not_used
 
 gc.disable()  # until all is collected: what is imported and found stays
 
 pytest.register_assert_rewrite("noetl.testing")
 
-pytest_plugins = ["tests.postgres", "tests.file_order", "tests.part_times"]
+pytest_plugins = [
+    "tests.postgres",
+    "tests.nats_server",
+    "tests.gcs_server",
+    "tests.azure_server",
+    "tests.file_order",
+    "tests.part_times",
+]
 
 # A deadline for each example, or for making one, would measure the machine; the timeout of a test is
 # enough. Runs are repeatable but for what RUN_SEED adds; `--hypothesis-profile=explore` looks for new
@@ -39,6 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+        # A worker that is killed leaves what its tests have started, and 10 s are short on a busy machine.
+        NodeManager.EXIT_TIMEOUT = 60
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -59,16 +71,33 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(10_000)
 
 
+def _count_tests(folder: str) -> int:
+    texts = (path.read_text() for path in Path(__file__).parent.glob(f"{folder}/test_*.py"))
+    return sum(len(re.findall(r"^(?:async )?def test_", text, re.MULTILINE)) for text in texts)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What was not collected is said: `tests/quantum/conftest.py` leaves its tests out without Qiskit."""
+    """What was not collected is said: each folder's `conftest.py` leaves its tests out."""
     if terminalreporter.stats.get("failed"):
         terminalreporter.write_line(f"the same new seeds again: TEST_SEED={RUN_SEED}", yellow=True)
     if find_spec("qiskit") is None:
-        texts = (path.read_text() for path in Path(__file__).parent.glob("quantum/test_*.py"))
-        tests = sum(len(re.findall(r"^(?:async )?def test_", text, re.MULTILINE)) for text in texts)
+        tests = _count_tests("quantum")
         terminalreporter.write_line(
             f"NOT RUN: {tests} tests of the quantum tool, which need Qiskit (scripts/test --quantum)",
             yellow=True,
+        )
+    if (reason := why_podman_is_not_used()) is not None:
+        tests = _count_tests("podman")
+        terminalreporter.write_line(
+            f"NOT RUN: {tests} tests of the container tool with Podman, which {reason}", yellow=True
+        )
+    if (reason := why_pgbouncer_is_not_used()) is not None:
+        tests = _count_tests("pgbouncer")
+        terminalreporter.write_line(f"NOT RUN: {tests} tests with PgBouncer, which {reason}", yellow=True)
+    if os.environ.get("NOETL_TEST_MARIADB") == "no":
+        tests = _count_tests("mysql")
+        terminalreporter.write_line(
+            f"NOT RUN: {tests} tests of the mysql tool, which need a MariaDB (--no-mariadb)", yellow=True
         )
     if os.environ.get("NOETL_TEST_BROWSER") == "no":
         terminalreporter.write_line("NOT RUN: tests/web, which needs a browser (--no-browser)", yellow=True)

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import pytest
 
-PROCESSES = {"bench", "observability", "plane", "server", "web"}
+PROCESSES = {"bench", "mysql", "observability", "plane", "server", "snowflake", "web"}
 """The folders of the tests that are not the engine's alone."""
 
 

@@ -43,8 +43,10 @@ def task(body: str) -> str:
 def problems_of(
     text: str, *, dialect: str | None = None, allow_kinds: Iterable[str] = ()
 ) -> tuple[Problem, ...]:
-    """All problems of a document or a fragment of one, in document order."""
-    return examine(document_of(text), "playbook.yaml", dialect=dialect, allow_kinds=allow_kinds).problems
+    """All problems of a document or a fragment of one, in document order; canonical unless it says otherwise."""
+    document = document_of(text)
+    read_as = dialect or (None if "dialect:" in document else "canonical")
+    return examine(document, "playbook.yaml", dialect=read_as, allow_kinds=allow_kinds).problems
 
 
 def problem_positions(text: str, *, allow_kinds: Iterable[str] = ()) -> list[ProblemPosition]:

@@ -43,9 +43,9 @@ def web_server(answer: Callable[[WebRequest], WebAnswer]) -> Iterator[WebServer]
             target = urlsplit(self.path)
             query = {name: values[0] for name, values in parse_qs(target.query).items()}
             headers = {name.lower(): value for name, value in self.headers.items()}
-            requests.append(
-                WebRequest(self.command, target.path, query, headers, json.loads(raw) if raw else None)
-            )
+            is_form = headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
+            value = json.loads(raw) if raw and not is_form else None
+            requests.append(WebRequest(self.command, target.path, query, headers, value))
             reply = answer(requests[-1])
             body = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
             self.send_response(reply.status)

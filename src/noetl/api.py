@@ -18,16 +18,16 @@ from noetl.engine.catalog.preflight import unread_keys
 from noetl.engine.service import Watch
 from noetl.engine.summary import Execution, execution_of
 from noetl.engine.task_log import LogLine, TaskLog, WatchedLog
-from noetl.home import home_of, key_location, result_store_of, store_url
+from noetl.home import checked_results, home_of, key_location, result_store_of, store_url
 from noetl.loader import TextOrPath, read_source
 from noetl.local import Local
 from noetl.model.secret import hide_secrets
 from noetl.own_loop import in_own_loop
 from noetl.ports.store import Store
 from noetl.settings import Configuration, read_settings
-from noetl.stores import open_store, store_file_of
+from noetl.stores import is_memory_url, open_store
 from noetl.stores.credentials.encrypted_credentials import EncryptedCredentials
-from noetl.stores.ownership import Owners
+from noetl.stores.ownership import owners_in
 
 
 def dedicate_process() -> None:
@@ -107,7 +107,7 @@ def playbooks_of(
     on_read: Callable[[PlaybookDocument], None] | None = None,
 ) -> Playbooks:
     """What reads documents for the store that is set; those that its home knows it need not read."""
-    in_home = store_file_of(store_url(configuration)) is not None
+    in_home = not is_memory_url(store_url(configuration))
     known = KnownPlaybooks(home_of(configuration).playbooks) if in_home else None
     return Playbooks(folders, configuration.settings.allow_kinds, on_read=on_read, known=known)
 
@@ -120,7 +120,7 @@ async def open_local(
     watch: Watch | None = None,
     watch_log: Callable[[str, LogLine], None] | None = None,
 ) -> AsyncIterator[tuple[Local, Store]]:
-    """An engine on the store that is set, which is made if there is none. Raises StoreError.
+    """An engine on the store that is set, which is made if there is none. Raises StoreError, ResultError.
 
     `playbooks` are those that were read already: no document is read twice. `watch_log` gets what tasks
     print, with its execution.
@@ -128,26 +128,28 @@ async def open_local(
     settings = configuration.settings
     url = store_url(configuration)
     options: dict[str, Any] = {}
-    home = home_of(configuration) if store_file_of(url) is not None else None
+    home = home_of(configuration) if not is_memory_url(url) else None
     if home is not None:
         home.make()
         options = {
-            "owners": Owners(home.owners),
+            "owners": owners_in(home),
             "logs": TaskLog(home.logs),
         }
     if watch_log is not None:
         options["logs"] = WatchedLog(options.get("logs"), watch_log)
     store = open_store(url)
     try:
-        options["results"] = result_store_of(configuration, home, store)
-        async with Local(
+        results = result_store_of(configuration, home, store)
+        local = Local(
             store,
             slots=settings.slots,
             playbooks=playbooks or playbooks_of(configuration),
             watch=watch,
             credentials=EncryptedCredentials(store, key_location(configuration)),
+            results=results,
             **options,
-        ) as local:
+        )
+        async with checked_results(results), local:
             yield local, store
     finally:
         await store.close()

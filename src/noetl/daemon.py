@@ -4,12 +4,16 @@ import asyncio
 import os
 import secrets
 import signal
+import sys
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from starlette.applications import Starlette
 from starlette.requests import HTTPConnection
 from starlette.routing import BaseRoute
 
@@ -19,12 +23,15 @@ from noetl.engine.history.history_views import HistoryViews
 from noetl.engine.history.wait_reader import WaitReader
 from noetl.engine.remote_control import RemoteControl
 from noetl.engine.task_log import TaskLog
-from noetl.home import key_location, result_store_of
+from noetl.home import checked_results, key_location, result_store_of, server_store_url
+from noetl.model.store_url import without_password
 from noetl.model.timestamp import now_micros
 from noetl.ports.admin_api import TokenRequest
-from noetl.ports.store import Store
+from noetl.ports.store import Store, StoreBusy
 from noetl.process_log import LogEvent, log_event
 from noetl.server.engine_observer import EngineObserver
+from noetl.server.feed_publisher import FeedPublisher
+from noetl.server.feed_stream import FeedStream
 from noetl.server.http.access import caller_of, may_act_as
 from noetl.server.http.application import create_application
 from noetl.server.http.browser_sessions import KEY_BYTES, BrowserSessions
@@ -32,10 +39,11 @@ from noetl.server.http.event_bell import EventBell
 from noetl.server.http.http_server import HttpServer, ListenFailed, TlsFiles, is_loopback, listen, url_of
 from noetl.server.http.resources import AuditLog, ServerResources
 from noetl.server.http.session_endpoints import login_path
+from noetl.server.lost_workers import LostWorkers
 from noetl.server.plane.worker_routes import worker_routes
 from noetl.server.server_engine import ServerEngine
 from noetl.settings import Configuration, installed_release
-from noetl.stores import open_store
+from noetl.stores import lock_for_server, open_store
 from noetl.stores.api_tokens import is_valid_token, make_token, token_hash
 from noetl.stores.credentials.encrypted_credentials import EncryptedCredentials
 from noetl.stores.home_folder import Home
@@ -54,6 +62,8 @@ if TYPE_CHECKING:
 
 DRAIN_SECONDS = 30.0
 """How long tasks that run may take to end when the server is told to."""
+END_SECONDS = 15.0
+"""How long all else may take after that where another server has the store."""
 LOCAL_ADMIN = "local-admin"
 LOCAL_WORKER = "local-worker"
 """The names of the tokens that a server on loopback makes for the commands and workers of its own user."""
@@ -73,6 +83,8 @@ class ServerOptions(Struct, frozen=True, kw_only=True):
     tls: TlsFiles | None = None
     directory: Path = Path()
     """Where relative paths of playbooks start."""
+    standby: bool = False
+    """Wait while another server serves the same database."""
     hosts: frozenset[str] = frozenset()
     """Names that a server on loopback answers to, beside those of loopback: a proxy may pass its own on."""
 
@@ -98,30 +110,67 @@ async def run_server(
         log_event(
             LogEvent.SERVER_STARTING, release=installed_release(), pid=os.getpid(), home=str(home.folder)
         )
-        store = open_store(f"sqlite:///{home.store}", inline="quick commits")
+        url = server_store_url(configuration, home)
+        store = open_store(url, inline="quick commits")
         try:
-            await _prepare_access(store, home, options.host)
-            listener = listen(options.host, options.port)
-            async with open_resources(configuration, home, store, options) as resources:
-                count = resources.observer.measures.count_request
-                plane_routes = worker_routes(resources.plane, _worker_token, count)
-                hosts = options.hosts if is_loopback(options.host) else None
-                application = create_application(resources, [*routes, *plane_routes], hosts)
-                server = HttpServer(application, listener, options.tls)
-                worker = make_embedded_worker(configuration, options, resources)
-                serving = asyncio.create_task(server.serve())
-                await server.wait_until_started(serving)
-                record = ServerRecord(url_of(listener, options.tls), os.getpid())
-                write_server_record(home, record)
-                announce(record, _login_link(resources.browser_sessions, home, options.host))
-                log_event(LogEvent.SERVER_READY, url=record.url, executions=resources.engine.live_executions)
-                await _serve_until_told(server, serving, resources, worker, signals)
+            on_standby = partial(log_event, LogEvent.SERVER_STANDBY) if options.standby else None
+            async with lock_for_server(url, signals.first, on_standby, _end_in_time) as holds:
+                if holds:
+                    await _serve(
+                        configuration, home, store, options, announce=announce, routes=routes, signals=signals
+                    )
         except Exception as error:  # raised again: the operator's log has it, whatever it is
             log_event(LogEvent.SERVER_FAILED, error=error)
             raise
         finally:
             await store.close()
         log_event(LogEvent.SERVER_STOPPED)
+
+
+def _end_in_time(error: StoreBusy) -> None:
+    """Another server has the store: nothing that this one does counts, so it does not stay for anything."""
+
+    def end() -> None:
+        sys.stderr.write(f"noetl: {error}\n")
+        sys.stderr.flush()
+        os._exit(3)
+
+    timer = threading.Timer(DRAIN_SECONDS + END_SECONDS, end)
+    timer.daemon = True  # who ends by himself is not waited for
+    timer.start()
+
+
+async def _serve(
+    configuration: Configuration,
+    home: Home,
+    store: Store,
+    options: ServerOptions,
+    *,
+    announce: Announce,
+    routes: Sequence[BaseRoute],
+    signals: "_Signals",
+) -> None:
+    await _prepare_access(store, home, options.host)
+    listener = listen(options.host, options.port)
+    async with open_resources(configuration, home, store, options) as resources:
+        server = HttpServer(_application(resources, options, routes), listener, options.tls)
+        worker = make_embedded_worker(configuration, options, resources)
+        serving = asyncio.create_task(server.serve())
+        await server.wait_until_started(serving)
+        record = ServerRecord(url_of(listener, options.tls), os.getpid())
+        write_server_record(home, record)
+        announce(record, _login_link(resources.browser_sessions, home, options.host))
+        log_event(LogEvent.SERVER_READY, url=record.url, executions=resources.engine.live_executions)
+        await _serve_until_told(server, serving, resources, worker, signals)
+
+
+def _application(
+    resources: ServerResources, options: ServerOptions, routes: Sequence[BaseRoute]
+) -> Starlette:
+    count = resources.observer.measures.count_request
+    plane_routes = worker_routes(resources.plane, _worker_token, count)
+    hosts = options.hosts if is_loopback(options.host) else None
+    return create_application(resources, [*routes, *plane_routes], hosts)
 
 
 def make_embedded_worker(
@@ -212,14 +261,21 @@ async def open_resources(
         results=results,
         credentials=credentials,
         ttl=settings.lease_ttl,
+        adopts=not home.shared,
         system=observer.system,
     )
     engine.subscribe(observer)
+    audit_log, lost_workers = AuditLog(store), LostWorkers(store)
+    engine.plane.sessions.on_worker_lost = lost_workers.note
     traces = _open_traces() if configuration.traced else None
     if traces is not None:
         engine.subscribe(traces)
-    async with engine:
-        ringing = asyncio.create_task(bell.ring_for_others(store, engine.is_running))
+    async with AsyncExitStack() as opened:
+        await opened.enter_async_context(checked_results(results))
+        # Outside the engine: what that writes at its end is published, too.
+        feed = await opened.enter_async_context(_feed_of(configuration, store, bell, home))
+        await opened.enter_async_context(engine)
+        ringing = asyncio.create_task(bell.ring_for_others(store, engine.running_elsewhere))
         try:
             yield ServerResources(
                 engine=engine,
@@ -233,18 +289,36 @@ async def open_resources(
                 bell=bell,
                 observer=observer,
                 plane=engine.plane,
-                audit_log=AuditLog(store),
-                browser_sessions=BrowserSessions(_session_key(home)),
-                wait_reader=WaitReader(store, settings.allow_kinds),
+                audit_log=audit_log,
+                lost_workers=lost_workers,
+                browser_sessions=BrowserSessions(_session_key(home), store),
+                wait_reader=WaitReader(store, settings.allow_kinds, engine.live_state),
                 home=home,
+                store_url=without_password(server_store_url(configuration, home)),
                 started_at=now_micros(),
+                feed=feed,
             )
         finally:
             bell.close()
             ringing.cancel()
             await asyncio.gather(ringing, return_exceptions=True)
+            await lost_workers.close()
+            await audit_log.close()
             if traces is not None:
                 await traces.close()
+
+
+@asynccontextmanager
+async def _feed_of(
+    configuration: Configuration, store: Store, bell: EventBell, home: Home
+) -> AsyncIterator[FeedPublisher | None]:
+    """What publishes the events, if the settings name a stream. Raises FeedUnusable."""
+    if not (url := configuration.settings.feed):
+        yield None
+        return
+    stream = FeedStream(url, os.environ)
+    async with FeedPublisher(stream, store, bell, keeps_end=not home.shared) as publisher:
+        yield publisher
 
 
 def _open_traces() -> "ExecutionTraces | None":

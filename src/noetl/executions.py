@@ -25,11 +25,12 @@ from noetl.loader import TextOrPath
 from noetl.local import Local
 from noetl.model.normalisation import normalise
 from noetl.model.secret import hide_secrets
+from noetl.model.store_url import is_database_url
 from noetl.own_loop import in_own_loop
 from noetl.ports.store import ExecutionQuery, ExecutionRecord, Store, StoreUnusable
 from noetl.settings import Configuration, read_settings
-from noetl.stores import open_store, store_file_of
-from noetl.stores.ownership import Owners
+from noetl.stores import is_memory_url, open_store
+from noetl.stores.ownership import Owners, owners_in
 from noetl.stores.results.result_reader import read_result
 
 T = TypeVar("T")
@@ -221,7 +222,7 @@ class Executions:
 
     @property
     def _owners(self) -> Owners:
-        return Owners(home_of(self._configuration).owners)
+        return owners_in(home_of(self._configuration))
 
 
 def open(  # noqa: A001 - as programs know it: `noetl.open`
@@ -239,7 +240,7 @@ def open(  # noqa: A001 - as programs know it: `noetl.open`
     folder = None if home is None else os.fspath(home)
     configuration = read_settings({"home": folder, "slots": slots, "allow_kinds": tuple(allow_kinds)})
     url = store_url(configuration)
-    if store_file_of(url) is None or not home_of(configuration).exists:
+    if not is_database_url(url) and (is_memory_url(url) or not home_of(configuration).exists):
         hint = "`noetl.run` and `noetl run FILE` make one"
         raise StoreUnusable(f"there are no executions here yet ({url})", hint)
     return Executions(configuration, tuple(Path(os.fspath(catalog)) for catalog in catalogs))

@@ -25,6 +25,11 @@ class LogEvent(Enum):
     """All that is said: its words, its level, and what it means. The page about logs is made of this."""
 
     SERVER_STARTING = ("server starting", "info", "The process is there, and opens its store.")
+    SERVER_STANDBY = (
+        "server standby",
+        "info",
+        "Another server serves the database of its store: it waits until that is gone.",
+    )
     SERVER_READY = ("server ready", "info", "It answers requests at `url`.")
     SERVER_DRAINING = (
         "server draining",
@@ -48,6 +53,22 @@ class LogEvent(Enum):
         "Nothing can be written, as on a full disk: reports wait, and it is tried until it can be.",
     )
     STORE_RECOVERED = ("store recovered", "info", "What waited is written.")
+    FEED_FAILING = (
+        "feed failing",
+        "warning",
+        "Events cannot be published to the stream of the feed: they wait, and it is tried until they can be.",
+    )
+    FEED_RECOVERED = ("feed recovered", "info", "What waited is published.")
+    AUDIT_LOST = (
+        "audit entries lost",
+        "error",
+        "The store took them neither while the server ran nor at its end, or there were too many.",
+    )
+    LOSS_NOT_KEPT = (
+        "lost worker not kept",
+        "warning",
+        "The store did not take it: the overview will not have it.",
+    )
     SLOW_COMMIT = ("slow commit", "warning", "The disk took more than a second for one commit.")
     EXECUTION_FAILED = (
         "execution failed",
@@ -78,6 +99,11 @@ class LogEvent(Enum):
         "stream refused",
         "warning",
         "Said by a worker: no WebSocket comes through, so it asks by requests and waits for answers.",
+    )
+    RESULTS_THROUGH_SERVER = (
+        "results go through the server",
+        "warning",
+        "Said by a worker: it cannot reach the bucket of results itself, and sends bodies to its server.",
     )
     RUN_REFUSED = (
         "run cannot begin",

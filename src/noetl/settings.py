@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from noetl.model.errors import NoetlError
+from noetl.model.store_url import is_database_url
 
 Output: TypeAlias = Literal["text", "json"]
 LogFormat: TypeAlias = Literal["text", "json"]
@@ -45,6 +46,8 @@ class Settings(Struct, frozen=True):
     """The URL of where large results are kept. Empty: files in `home`."""
     result_stores: tuple[str, ...] = ()
     """More places for results, each `NAME=URL`, for `spec.result.store` and artifacts."""
+    feed: str = ""
+    """The URL of the stream that a server publishes events to. Empty: none."""
     server: str = ""
     """The URL of the server that commands ask. Empty: they work on the embedded store."""
     token: str = ""
@@ -113,7 +116,8 @@ def read_settings(
 ) -> Configuration:
     """The settings as flags, environment and files give them. A flag that is None or empty is unset.
 
-    `home` and `store` both say where executions are: the one that is said nearer takes the other's place.
+    `home` and `store` both say where executions are: the one that is said nearer takes the other's place. But
+    a database has no home: there `home` says where the rest is.
     Raises SettingsWrong; OSError if a file that exists cannot be read.
     """
     environment = os.environ if environment is None else environment
@@ -131,12 +135,13 @@ def read_settings(
         ),
     ):
         layer_values = {name: (_typed(name, value, origin), origin) for name, value, origin in layer}
-        if "home" in layer_values:
+        if "home" in layer_values and not is_database_url(str(values.get("store", ""))):
             values.pop("store", None)
             origins["store"] = SettingOrigin("default")
         for name, (value, origin) in layer_values.items():
             values[name], origins[name] = value, origin
-    if origins["home"].source == origins["store"].source == "flag":
+    both = origins["home"].source == origins["store"].source == "flag"
+    if both and not is_database_url(str(values["store"])):
         raise SettingsWrong("--home and --store exclude each other", "a store has its home beside it")
     settings = msgspec.convert(values, Settings)
     return Configuration(settings, origins, directory, environment.get("HOME", ""), _is_traced(environment))

@@ -21,9 +21,16 @@ KIND_PARTS = {
     "pool": "the connections that it keeps",
     "session": "what one attempt does on its connection",
     "text": "the text that it is given, as its server sees it",
+    "types": "how its values are read and written",
 }
 """Modules that several packages of `noetl.tools` have on purpose."""
-STORE_PARTS = {"store": "the port, and what keeps its promises in a package of `noetl.stores`"}
+STORE_PARTS = {
+    "store": "the port, and what keeps its promises in a package of `noetl.stores`",
+    "queries": "its SQL",
+    "reader": "what it asks",
+    "writer": "the one place where it writes",
+    "consistency": "whether what it holds can be",
+}
 REPEATED_FUNCTIONS = {
     "check": "what a kind of tool says about a task beyond its types",
     "main": "the entry of a program",

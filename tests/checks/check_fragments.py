@@ -5,7 +5,7 @@ from textwrap import dedent
 from noetl.dsl.document.problem import Problem
 from noetl.loader import examine
 
-HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: test, path: tests/checks }\n"
+HEADER = "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: { name: test, path: tests/checks, dialect: canonical }\n"
 
 OWN = frozenset(
     {

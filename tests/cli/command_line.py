@@ -25,7 +25,9 @@ workflow:
 """
 BROKEN = VALID.replace("kind: Playbook\n", "kind: Playbook\nkind: Playbook\n")
 """The second `kind` is a duplicate: an error in line 3, column 1."""
-WARNED = VALID.replace("workflow:", "executor: {kind: local, profile: small}\nworkflow:")
+WARNED = VALID.replace("greet}", "greet, dialect: canonical}").replace(
+    "workflow:", "executor: {kind: local, profile: small}\nworkflow:"
+)
 OLD = """\
 apiVersion: noetl.io/v1
 kind: Playbook

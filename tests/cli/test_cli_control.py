@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from noetl.cli.command.executions.execution_filter import Matching, parse_where
 from tests.cli.command_line import COMMAND, environment, run
 from tests.playbooks import document_of
 from tests.server.server_process import LOOPING, REPAIRED_LOOPING
@@ -524,6 +525,18 @@ def test_failed_iterations_are_redriven_here_and_with_another_playbook(tmp_path:
     assert "examples/looping@3" in unregistered.json["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("text", "matching"),
+    [
+        ("q=no price, is there?,status=failed", Matching(q="no price, is there?", status=("failed",))),
+        ("status=failed,q=a=b,c=d,path=x", Matching(q="a=b,c=d", status=("failed",), path="x")),
+        ("path=x, q=two ,", Matching(q="two ,", path="x")),
+    ],
+)
+def test_commas_of_the_text_that_is_looked_for_are_part_of_it(text: str, matching: Matching) -> None:
+    assert parse_where(text) == matching
+
+
 def test_all_that_match_are_steered_on_the_embedded_store(folder: Path) -> None:
     for label in ("a", "a", "b"):
         failed = run("run", "mended.yaml", "--label", f"team={label}", "-o", "json", cwd=folder)
@@ -537,6 +550,13 @@ def test_all_that_match_are_steered_on_the_embedded_store(folder: Path) -> None:
     assert [item["labels"] for item in listed] == [{"team": "b"}]
     refused = run("executions", "cancel", "--where", "status=failed", "-o", "json", cwd=folder)
     assert (refused.code, refused.json["refused"]) == (1, 1)
+    all_failed = run("executions", "retry", "--where", "all", "-o", "json", cwd=folder)
+    assert [verdict["status"] for verdict in all_failed.json["executions"]] == ["running"]
+    signalled = run("executions", "signal", "--where", "roots=true,path=test/", "go", "[1]", cwd=folder)
+    assert (signalled.code, "signal: 1 execution" in signalled.err) == (0, True)
+    events = run("executions", "events", "latest", "-o", "json", cwd=folder).json["events"]
+    (received,) = (event["data"] for event in events if event["name"] == "SignalReceived")
+    assert received["payload"] == [1]
 
 
 @pytest.mark.parametrize(
@@ -552,6 +572,14 @@ def test_all_that_match_are_steered_on_the_embedded_store(folder: Path) -> None:
         ("cancel", "--where", "version=2"),
         ("cancel", "--where", "path=a,version=x"),
         ("cancel", "--where", "since=never"),
+        ("cancel", "--where", ""),
+        ("cancel", "--where", "all,path=a"),
+        ("cancel", "--where", "roots=true"),
+        ("cancel", "--where", "path=a,roots=no"),
+        ("signal", "latest"),
+        ("signal", "--where", "path=a"),
+        ("signal", "--where", "path=a", "id", "go", "1"),
+        ("signal", "--where", "path=a", "go", "--wait", "r1"),
         ("retry", "--where", "path=a", "--version", "2"),
         ("list", "--version", "2"),
         ("list", "--until", "never"),

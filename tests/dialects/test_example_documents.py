@@ -70,7 +70,7 @@ def test_a_dialect_is_recognised_by_its_version_and_the_callers_word(
 ) -> None:
     root = compose(line)
     assert isinstance(root, Mapping)
-    assert dialect_of(root, declared) == dialect
+    assert dialect_of(root, declared).dialect == dialect
 
 
 def _nodes(node: Node) -> list[Node | MappingEntry]:

@@ -14,6 +14,8 @@ STEPS = "workflow:\n" + step(NOOP)
 RULE = "tool: { kind: noop, spec: { policy: { rules: [%s] } } }"
 HTTP = "tool: { kind: http, url: 'https://a.example', %s }"
 
+IN_USE = "; documents in use have it: `--dialect in_use`, or `metadata.dialect: in_use`"
+
 SAID = {
     "misspelt key": (
         step(HTTP % "methd: GET"),
@@ -85,7 +87,7 @@ SAID = {
     "empty step": (
         step("desc: later"),
         "the step `start` needs `tool` or `next`",
-        "an end is `tool: { kind: noop }`",
+        "an end is `tool: { kind: noop }`" + IN_USE,
     ),
     "name": (
         step("loop: { in: [1], iterator: my item }\n" + NOOP),
@@ -135,7 +137,7 @@ SAID = {
     "write": (
         step("set: { total: 1 }\n" + NOOP),
         "`total` does not say where to write",
-        "write `ctx.total`, `iter.total` or `run.total`",
+        "write `ctx.total`, `iter.total` or `run.total`" + IN_USE,
     ),
     "workbook": (
         step("tool: { kind: workbook, task: fetch }"),

@@ -22,6 +22,7 @@ from noetl.ports.catalog import CatalogEntry
 from noetl.ports.control import (
     PROTOCOL,
     Ack,
+    Message,
     News,
     Register,
     RunCommand,
@@ -30,7 +31,16 @@ from noetl.ports.control import (
     Work,
     WorkerReport,
 )
-from noetl.ports.store import Append, Row, StoreError, Verdict
+from noetl.ports.store import (
+    Append,
+    ExecutionRecord,
+    OutboxMessage,
+    Row,
+    StoreBusy,
+    StoreError,
+    Timer,
+    Verdict,
+)
 from noetl.server.server_engine import ServerEngine
 from noetl.stores.ownership import Owners
 from noetl.stores.sqlite.store import SqliteStore
@@ -41,9 +51,11 @@ PATIENCE = 30.0
 
 
 class ForgetfulStore(SqliteStore):
-    """Writes, and loses the next answer if it is told to."""
+    """Writes, and loses the next answer if it is told to; is busy for the next reads, as many as it is told."""
 
     loses_answer = False
+    busy_reads = 0
+    timer_reads = 0
 
     async def commit(self, appends: Sequence[Append]) -> list[Verdict]:
         verdicts = await super().commit(appends)
@@ -51,6 +63,23 @@ class ForgetfulStore(SqliteStore):
             self.loses_answer = False
             raise StoreError("the answer was lost")
         return verdicts
+
+    async def execution(self, execution_id: str) -> ExecutionRecord | None:
+        self._read()
+        return await super().execution(execution_id)
+
+    async def timers(self, *, until: int | None = None, limit: int = 1_000) -> list[Timer]:
+        self.timer_reads += 1
+        return await super().timers(until=until, limit=limit)
+
+    async def outbox(self, **page: int) -> list[OutboxMessage]:
+        self._read()
+        return await super().outbox(**page)
+
+    def _read(self) -> None:
+        if self.busy_reads:
+            self.busy_reads -= 1
+            raise StoreBusy("somebody else has it")
 
 
 class HandServer:
@@ -180,6 +209,10 @@ class HandWorker:
         while not self._news:
             await self._receive()
         return self._news.pop(0)
+
+    def unread(self) -> list[Message | RunCommand]:
+        """What has come and was not asked for."""
+        return [*self._commands, *self._acks, *self._news, *self._session.outgoing.take_now()]
 
     async def send(self, lease: RunLease, start: int, *bodies: EventBody, done: bool = False) -> None:
         self._number += 1

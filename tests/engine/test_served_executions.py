@@ -1,7 +1,9 @@
 """Executions of a server are in memory when something happens to them, and outlive it."""
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +141,42 @@ def test_timers_of_what_is_not_in_memory_fire(tmp_path: Path) -> None:
     play(test)
 
 
+def test_the_earlier_of_two_timers_fires_though_the_later_one_came_after_it(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            worker = HandWorker(server)
+            await worker.register()
+            executions = [await server.start(WAIT) for _ in range(2)]
+            for wait in (300_000, 3_600_000_000):
+                await suspend(worker, await worker.command(), reason="wait", until=SYSTEM.now() + wait)
+            await server.wait_for(executions[0], "RunResumed")
+            assert "RunResumed" not in await server.names(executions[1])
+
+    play(test)
+
+
+def test_a_timer_that_leads_to_nothing_does_not_keep_the_server_busy(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            worker = HandWorker(server)
+            await worker.register()
+            damaged = await server.start(WAIT)
+            await suspend(worker, await worker.command(), reason="wait", until=SYSTEM.now() + 60_000_000)
+        with closing(sqlite3.connect(tmp_path / "store.db")) as connection, connection:
+            connection.execute("UPDATE event SET ts = ts + 1")
+            assert connection.execute("UPDATE timer SET due = 1").rowcount
+        async with hand_server(tmp_path) as server:
+            worker = HandWorker(server)
+            await worker.register()
+            other = await server.start(WAIT)
+            await suspend(worker, await worker.command(), reason="wait", until=SYSTEM.now() + 300_000)
+            await server.wait_for(other, "RunResumed")
+            assert [timer.execution_id for timer in await server.store.timers()] == [damaged]
+            assert server.store.timer_reads < 20
+
+    play(test)
+
+
 def test_a_deadline_ends_what_is_not_in_memory(tmp_path: Path) -> None:
     async def test() -> None:
         async with hand_server(tmp_path, memory=NOTHING) as server:
@@ -220,6 +258,66 @@ def test_a_parent_that_is_not_in_memory_hears_of_the_end_of_its_child(tmp_path: 
             assert resumed.body.reason == "child"
             assert (await worker.command()).execution == parent
             assert await server.store.outbox() == []
+
+    play(test)
+
+
+def test_the_end_of_a_child_is_told_though_the_store_was_busy(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path, memory=NOTHING) as server:
+            worker = HandWorker(server)
+            await worker.register()
+            parent, command = await start_family(server, worker)
+            await worker.end(command)
+            last = await worker.command()
+            server.store.busy_reads = 2  # of the outbox, and of an execution that it is about
+            await worker.end(last)
+            await server.wait_for(parent, "RunResumed")
+            assert server.store.busy_reads == 0
+            assert await server.store.outbox() == []
+
+    play(test)
+
+
+def test_what_was_ready_or_owned_when_a_server_ended_goes_on_though_the_store_is_busy(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            worker = HandWorker(server)
+            await worker.register()
+            owned = await server.start(CHAIN)
+            await worker.command()
+            ready = await server.start(CHAIN)
+        async with hand_server(tmp_path, ttl=0.3) as server:
+            server.store.busy_reads = 1
+            await server.wait_for(owned, "LeaseExpired")
+            assert server.store.busy_reads == 0
+        async with hand_server(tmp_path) as server:
+            other = HandWorker(server)
+            server.store.busy_reads = 2
+            await other.register(slots=2)
+            commands = [await other.command() for _ in range(2)]
+            assert {command.execution for command in commands} == {owned, ready}
+            assert server.store.busy_reads == 0
+
+    play(test)
+
+
+def test_a_worker_of_an_execution_that_is_damaged_goes_on_with_the_rest(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            worker = HandWorker(server)
+            session = await worker.register(slots=2)
+            damaged, other = await server.start(CHAIN), await server.start(CHAIN)
+            commands = {command.execution: command for command in [await worker.command() for _ in range(2)]}
+        with closing(sqlite3.connect(tmp_path / "store.db")) as connection, connection:
+            assert connection.execute("UPDATE event SET ts = ts + 1 WHERE x = 1").rowcount
+        async with hand_server(tmp_path) as server:
+            worker = HandWorker(server)
+            await worker.register(session, [lease_of(command) for command in commands.values()], slots=2)
+            owned = {news.execution: news.owned for news in (await worker.news()).items}
+            assert owned == {damaged: False, other: True}
+            assert await worker.end(commands[other]) == "durable"
+            assert (await worker.command()).execution == other
 
     play(test)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import noetl
 from tests.cli.command_line import COMMAND, CompletedCommand, environment, run
 from tests.examples.example_api import ExampleApi, example_api
 from tests.examples.test_examples import EXAMPLES, PLAYBOOKS
@@ -22,7 +23,19 @@ ELSEWHERE = "http://127.0.0.1:8000"
 LOCAL = "postgresql://postgres@localhost/postgres"
 """The database that the PostgreSQL examples name."""
 
+IN_USE: dict[str, Any] = {
+    "named_results": {"mean": 13.5, "total": 40.5},
+    "failure_route": {"reason": "python"},
+    "fan_in": {"sum": 3},
+    "loop_words": {"lines": ["IRON iron 1/3", "TIN tin 2/3", "ZINC zinc 3/3"], "total": 3},
+    "task_retry": {"failed": "process_exit"},
+    "keychain_and_workbook": {"greeting": "hello Ann", "signed": 16},
+}
+"""What those give that are written as the language is in use. Each has a twin, upgraded."""
+
 RESULTS: dict[str, Any] = {
+    **IN_USE,
+    **{f"{name}_canonical": result for name, result in IN_USE.items()},
     "quickstart": {
         "message": "*** Hello, Ada! ***",
         "next": "change the name with --set name=Ada, then look at examples/retry.yaml",
@@ -137,6 +150,17 @@ def test_an_example_gives_its_result(path: Path, folder: Path, api: ExampleApi) 
     assert (ran.code, ran.err, execution["status"], execution["error"]) == (0, "", "completed", None)
     assert execution["result"] == RESULTS[path.stem]
     assert execution["discarded"] == []
+
+
+@pytest.mark.parametrize("name", IN_USE)
+def test_an_upgraded_twin_is_what_upgrade_prints_and_leaves_the_same_ctx(name: str) -> None:
+    path, twin = EXAMPLES / "in_use" / f"{name}.yaml", EXAMPLES / "in_use" / f"{name}_canonical.yaml"
+    upgraded = noetl.load(path).document
+    assert isinstance(upgraded, dict)
+    metadata = {**upgraded["metadata"], "path": f"examples/in_use/{name}_canonical"}  # type: ignore[dict-item]  # a mapping
+    assert noetl.load(twin).document == {**upgraded, "metadata": metadata}
+    first, second = (noetl.run(file, store="sqlite:///:memory:") for file in (path, twin))
+    assert (first.result, first.ctx, first.steps) == (second.result, second.ctx, second.steps)
 
 
 def test_a_job_is_polled_until_it_is_done(folder: Path) -> None:

@@ -7,11 +7,24 @@ import sys
 import time
 
 from noetl.expr.expression import parse
+from noetl.expr.runtime import limits
 from noetl.model.errors import ExpressionError
 from tests.expr.hostile_cases import HARMLESS, REFUSED_WHEN_EVALUATED, REFUSED_WHEN_READ, UNDEFINED
 
+WORK_BUDGET = limits.WORK_BUDGET
 MEMORY = 512 * 1024 * 1024
 SECONDS = 8
+ALIKE = frozenset(
+    {
+        "a macro with nothing in it in a loop",
+        "a loop with a filter that finds nothing",
+        "a loop over filters",
+        "a loop with much to do",
+        "loops that only test",
+        "ranges multiplied by loops",
+    }
+)
+"""They do the same again and again until their work is refused: a quarter of it shows in a quarter of the time."""
 
 
 def fate_of(source: str) -> tuple[str, str]:
@@ -36,8 +49,12 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     sources = REFUSED_WHEN_READ | REFUSED_WHEN_EVALUATED | UNDEFINED | HARMLESS
     for name in json.loads(sys.stdin.read()):
+        part = 4 if name in ALIKE else 1
+        limits.WORK_BUDGET = WORK_BUDGET // part
         print_line({"begin": name})
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of processor time; unhandled, it ends the process
+        signal.setitimer(
+            signal.ITIMER_PROF, SECONDS / part
+        )  # of processor time; unhandled, it ends the process
         began = time.process_time()
         try:
             fate, detail = fate_of(sources[name])

@@ -1,3 +1,4 @@
+import cProfile
 from itertools import combinations, pairwise
 
 from hypothesis import given, settings
@@ -173,3 +174,17 @@ def test_a_thousand_boxes() -> None:
             if lower.y >= upper.bottom:
                 break
             assert not overlap(upper, lower)
+
+
+def test_a_thousand_layered_boxes_take_little_work() -> None:
+    """In calls of functions, which a busy machine does not change: 3.4 million took 1.3 s, 2.1 million 0.8 s."""
+    links = []
+    for number in range(975):
+        row, column = divmod(number, 25)
+        for shift in (0, 3, 7):
+            label = BoxSize(60 + number % 9 * 10, 18) if shift else None
+            links.append(BoxLink(number, (row + 1) * 25 + (column + shift) % 25, "flow", label))
+    profile = cProfile.Profile()
+    plan = profile.runcall(layout, [BoxSize(100 + number % 7 * 30, 60) for number in range(1000)], links)
+    assert sum(entry.callcount for entry in profile.getstats()) < 2_500_000
+    assert len(plan.boxes) == 1000

@@ -16,6 +16,7 @@ from noetl.kernel.expression_reads import PathRead, truncate_value
 from noetl.kernel.net.commands import Cancel, Pause, Signal
 from noetl.kernel.pipeline.interpreter import pause_run
 from noetl.kernel.pipeline.policy import SECOND
+from noetl.model.reference import list_chunk, manifest
 from tests.golden.golden_files import history
 from tests.golden.golden_scenarios import SCENARIOS
 from tests.kernel.driver import EXECUTION, Driver, error, run
@@ -287,3 +288,12 @@ def test_long_values_are_cut() -> None:
     assert len(str(truncate_value(deep))) < 50
     wide = [[[[list(range(20))] * 20] * 20] * 20] * 20
     assert len(str(truncate_value(wide))) < 5000
+
+
+def test_a_list_in_parts_keeps_all_of_them_when_it_is_cut() -> None:
+    chunks = [list_chunk(f"execution/{number}", number, number + 1, 9) for number in range(50)]
+    stored = manifest(chunks, "x" * 1000, tail=list(range(30)))
+    shortened = truncate_value({"rows": stored})["rows"]
+    assert shortened["chunks"] == chunks
+    assert shortened["tail"] == list(range(30))
+    assert len(shortened["preview"]) == 301

@@ -253,8 +253,11 @@ def test_an_arc_that_is_always_taken_is_routed_as_if_it_were_judged(
 
 spaces = st.sampled_from(["ctx", "steps"])
 keys = st.sampled_from("abc")
+nothing = st.just("")  # given, or Hypothesis takes any text: also what lies below no key
 watches = st.one_of(
-    st.builds(Watch, spaces), st.builds(Watch, spaces, keys), st.builds(Watch, spaces, keys, keys)
+    st.builds(Watch, spaces, nothing, nothing),
+    st.builds(Watch, spaces, keys, nothing),
+    st.builds(Watch, spaces, keys, keys),
 )
 tokens = st.sampled_from(["t1", "t2", "t3"])
 

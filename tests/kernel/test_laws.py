@@ -18,7 +18,7 @@ from noetl.kernel.state import fold
 from noetl.kernel.state.execution_state import new_state
 from noetl.kernel.state.fold import evolve
 from noetl.kernel.state.invariants import sequence_gaps, violations
-from noetl.kernel.state.replay import dump_run, dump_state, load_run, replay
+from noetl.kernel.state.replay import dump_state, encode_run, load_run, replay
 from noetl.kernel.state.run_fold import RUN_FOLDS, evolve_run, iteration_of
 from noetl.kernel.state.run_state import RunState, Shard
 from tests.kernel.driver import EXECUTION, Driver
@@ -81,7 +81,7 @@ def test_a_worker_that_folds_what_it_reports_knows_what_the_server_knows(
     def at_worker(run: RunState, fence: int) -> RunState:
         """As its worker sees a run or shard: it keeps no results, and of a shard nothing of the others."""
         owned = run.owned_under(fence)
-        plain = json.loads(json.dumps(dump_run(run, owned if isinstance(owned, Shard) else None)))
+        plain = json.loads(encode_run(run, owned if isinstance(owned, Shard) else None))
         return load_run(driver.plan, driver.state.inputs, plain)
 
     def check(events: list[Event]) -> None:

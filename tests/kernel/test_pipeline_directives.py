@@ -13,7 +13,7 @@ from noetl.kernel.net.decider import handle
 from noetl.kernel.net.execution_request import DECIDER
 from noetl.kernel.pipeline.policy import SECOND
 from noetl.kernel.state.execution_state import HOLDING_BACK
-from noetl.kernel.state.replay import dump_run, dump_state, load_run, load_state, replay
+from noetl.kernel.state.replay import dump_state, encode_run, load_run, load_state, replay
 from noetl.kernel.state.run_state import ExecutionInputs
 from noetl.model.outcome import Outcome, succeeded
 from tests.kernel.driver import Driver, error, run
@@ -279,7 +279,7 @@ def test_a_run_takes_its_rules_to_its_worker() -> None:
     driver = Driver(PREV).start()
     run_state = driver.claim(driver.state.ready.first)
     inputs = ExecutionInputs(driver.state.execution_id, {})
-    load_run(driver.plan, inputs, json.loads(json.dumps(dump_run(run_state))))
+    load_run(driver.plan, inputs, json.loads(encode_run(run_state)))
     assert inputs.decider == DECIDER
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from noetl.events.bodies import (
@@ -36,7 +37,7 @@ from noetl.kernel.pipeline.loops import shard_size
 from noetl.kernel.pipeline.moves import Record, RunTask
 from noetl.kernel.pipeline.policy import SECOND
 from noetl.kernel.state.invariants import violations
-from noetl.kernel.state.replay import dump_run, dump_state, load_run, load_state, replay
+from noetl.kernel.state.replay import dump_state, encode_run, load_run, load_state, replay
 from noetl.kernel.state.run_fold import evolve_run
 from noetl.kernel.state.run_state import RunState, Shard
 from noetl.model.outcome import succeeded
@@ -285,7 +286,7 @@ def test_what_a_worker_began_before_it_knew_of_the_failure_is_left_out() -> None
     first, second = claim(driver), claim(driver)
     run, shard = first
     begin(driver, run, shard)
-    copy = load_run(driver.plan, driver.state.inputs, dump_run(run, shard))
+    copy = load_run(driver.plan, driver.state.inputs, msgspec.json.decode(encode_run(run, shard)))
     driver.work(*second)
     bodies: list[EventBody] = [
         driver.judge(copy, 0, succeeded(1)),
@@ -455,13 +456,13 @@ def test_what_a_worker_gets_of_a_run_holds_no_results_and_of_a_shard_nothing_of_
     for part in parts[1:]:
         begin(driver, *part)
     run, shard = parts[1]
-    copy = load_run(driver.plan, driver.state.inputs, dump_run(run, shard))
+    copy = load_run(driver.plan, driver.state.inputs, msgspec.json.decode(encode_run(run, shard)))
     assert copy.loop is not None
     assert run.loop is not None
     assert (copy.loop.results, list(copy.frames), list(copy.shards)) == ([], [4], [4])
     assert run.loop.results == [0, 2, 4, 6]
     assert copy.owned_under(shard.fence) == shard
-    assert load_run(driver.plan, driver.state.inputs, dump_run(run)).loop.results == []  # type: ignore[union-attr]  # a loop
+    assert load_run(driver.plan, driver.state.inputs, msgspec.json.decode(encode_run(run))).loop.results == []  # type: ignore[union-attr]  # a loop
 
 
 def test_earlier_rules_run_a_distributed_loop_in_one_worker() -> None:
@@ -500,7 +501,7 @@ def test_large_results_become_one_manifest_that_the_server_makes() -> None:
 def test_what_another_process_reports_of_large_results_is_stored_in_chunks_here() -> None:
     driver = started(LARGE.replace("PLACEMENT", "distributed"), "x" * 600)
     run, shard = claim(driver)
-    copy = load_run(driver.plan, driver.state.inputs, dump_run(run, shard))
+    copy = load_run(driver.plan, driver.state.inputs, msgspec.json.decode(encode_run(run, shard)))
     chunks = 0
     for index in range(shard.start, shard.end):
         bodies = (

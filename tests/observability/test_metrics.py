@@ -107,6 +107,24 @@ def test_runs_that_nobody_takes_are_a_queue_until_they_are_over(observed: Observ
     assert ("noetl_queue_depth", "strange") not in samples(observed)
 
 
+def test_a_request_whose_key_is_taken_starts_nothing_and_leaves_nothing_that_waits(
+    observed: ObservedServer,
+) -> None:
+    client, before = observed.server.client, samples(observed)
+    keyed = StartExecution(path="observed/strange", idempotency_key="once")
+    execution_id = client.start(keyed).execution_id
+    assert client.start(keyed).execution_id == execution_id
+    with pytest.raises(ServerError, match="started with another workload"):
+        client.start(StartExecution(path="observed/strange", idempotency_key="once", workload={"a": 1}))
+    values = samples(observed)
+    assert values["noetl_queue_depth", "strange"] == 1
+    started = ("noetl_executions_started_total",)
+    assert values[started] - before[started] == 1
+    client.cancel(execution_id)
+    client.wait(execution_id)
+    assert ("noetl_queue_depth", "strange") not in samples(observed)
+
+
 def test_workers_and_requests_are_counted(observed: ObservedServer) -> None:
     values = samples(observed)
     assert values["noetl_worker_sessions",] == 1

@@ -29,6 +29,8 @@ from noetl.ports.control import (
     News,
     Register,
     Registered,
+    Release,
+    Released,
     RunCommand,
     RunLease,
     RunReport,
@@ -137,6 +139,10 @@ class RawWorker:
         self._settle()
         return bool(self._questions)
 
+    def has_news(self) -> bool:
+        self._settle()
+        return bool(self._news)
+
     def _settle(self) -> None:
         """What was sent before a heartbeat is answered has come."""
         self.send(Heartbeat())
@@ -170,6 +176,19 @@ class RawWorker:
         """Reports that the run is done."""
         lease = lease_of(command)
         return self.report(lease, 0, StepDone(run=lease.run), done=True)
+
+    def give_back(
+        self,
+        command: RunCommand,
+        *,
+        failed: bool = False,
+        leaving: bool = False,
+        error: ErrorInfo | None = None,
+    ) -> None:
+        """Returns when the server has it."""
+        self.send(Release(runs=(lease_of(command),), failed=failed, leaving=leaving, error=error))
+        while not isinstance(message := self._receive(), Released):
+            self._sort(message)
 
     def wait_until_closed(self) -> int:
         """The code that the server closes it with."""

@@ -15,6 +15,7 @@ from noetl.ports.control import (
     FetchedPlaybook,
     FetchedValue,
     FetchFailed,
+    FetchGrant,
     FetchPlaybook,
     FetchWorkload,
     Heartbeat,
@@ -85,7 +86,7 @@ def credentials_of(worker: RawWorker, plane: Plane) -> set[str]:
     return {name for name in names if fetch(worker, plane, FetchCredential(name=name)) != "forbidden"}
 
 
-def test_a_worker_has_the_credentials_that_the_playbook_of_its_run_names_and_no_others(pool: RawPool) -> None:
+def test_a_worker_has_the_credentials_that_the_playbook_of_its_run_uses_and_no_others(pool: RawPool) -> None:
     pool.start(USES_DOOR)
     with pool.worker(kinds=("noop", "http")) as worker, pool.worker(slots=0) as other:
         assert credentials_of(other, pool.plane) == set()
@@ -97,6 +98,27 @@ def test_a_worker_has_the_credentials_that_the_playbook_of_its_run_names_and_no_
         worker.end(command)
         worker.end(worker.command())
         assert credentials_of(worker, pool.plane) == set(), "it owns nothing any more"
+
+
+def test_the_credentials_that_steps_of_another_pool_use_are_for_its_workers(
+    bare: Plane, pool: RawPool
+) -> None:
+    apart = RawPool(bare, f"pool_{uuid4().hex}")
+    steps = USES_DOOR.replace("- step: knock\n", f"- step: knock\n  spec: {{pool: {apart.name}}}\n")
+    with pool.worker(kinds=("noop", "http")) as worker, apart.worker(kinds=("noop", "http")) as other:
+        pool.start(steps)
+        questions = worker.question(), other.question()
+        assert credentials_of(worker, bare) == {"door"}, "of those it is asked about"
+        assert credentials_of(other, bare) == {"gate"}
+        worker.answer(questions[0])
+        other.answer(questions[1])
+        command = worker.command()
+        assert credentials_of(worker, bare) == {"door"}
+        assert credentials_of(other, bare) == set()
+        worker.end(command)
+        other.command()
+        assert credentials_of(worker, bare) == set()
+        assert credentials_of(other, bare) == {"gate"}
 
 
 def test_any_credential_is_had_while_a_step_that_computes_a_name_is_claimed(pool: RawPool) -> None:
@@ -289,3 +311,24 @@ def test_artifacts_work_in_workers_that_cannot_see_the_server_s_home(plane: Plan
     assert ended["ctx"] == {"length": 300_000}
     assert ended["error"]["kind"] == "not_found"
     assert "reports/large" in ended["error"]["message"]
+
+
+def test_a_grant_is_for_bodies_of_what_was_claimed(pool: RawPool) -> None:
+    execution_id, other = pool.start(ONE), pool.start(ONE)
+    with pool.worker() as worker:
+        command = worker.command()
+        mine, theirs = (command.execution, other if command.execution == execution_id else execution_id)
+        body = "a" * 64
+        for execution, key, answer in (
+            (mine, f"{mine}/{body}", FetchedValue()),  # files of a server are nobody's else
+            (theirs, f"{theirs}/{body}", "forbidden"),
+            (mine, f"{theirs}/{body}", "forbidden"),
+            (mine, f"elsewhere:{mine}/{body}", "not_found"),
+            (mine, f"{mine}/../{body}", "forbidden"),
+        ):
+            request = FetchGrant(execution=execution, key=key, method="PUT")
+            assert fetch(worker, pool.plane, request) == answer, key
+        assert worker.end(command) == "durable"
+        assert worker.end(worker.command()) == "durable"
+    for name in (execution_id, other):
+        assert pool.end(name) == "completed"

@@ -1,5 +1,8 @@
 """What the server answers to workers, message by message."""
 
+import os
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -8,9 +11,19 @@ from http.client import HTTPConnection
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
-from noetl.events.bodies import StepDone, TaskProcessed, TaskStarted
-from noetl.model.outcome import succeeded
+from noetl.events.bodies import (
+    LoopIterationCompleted,
+    LoopIterationStarted,
+    LoopStarted,
+    RunSuspended,
+    StepDone,
+    TaskProcessed,
+    TaskStarted,
+)
+from noetl.kernel.net.commands import Signal
+from noetl.model.outcome import ErrorInfo, succeeded
 from noetl.ports.control import (
     PROTOCOL,
     SUBPROTOCOL,
@@ -20,11 +33,13 @@ from noetl.ports.control import (
     FetchedPlaybook,
     FetchPlaybook,
     Heartbeat,
+    PrintedText,
     Register,
     Registered,
     Rejected,
     Release,
     Released,
+    RunLease,
     RunReport,
     Work,
     WorkerReport,
@@ -55,6 +70,14 @@ workflow:
 """
 
 
+SHARED_LOOP = """\
+workflow:
+- step: start
+  loop: {in: [0, 1, 2, 3], iterator: n, spec: {mode: parallel, max_in_flight: 2, policy: {exec: distributed}}}
+  tool: [{pause: {kind: wait, signal: go}}]
+"""
+
+
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     """A server without workers; leases are long."""
@@ -72,6 +95,30 @@ def test_a_worker_of_another_protocol_is_told_which_release_to_use(bare: Plane) 
         assert isinstance(worker.welcome, Rejected)
         assert worker.welcome.code == "unsupported_protocol"
         assert installed_release() in worker.welcome.hint
+
+
+OF_ANOTHER_RELEASE = """\
+import sys
+from noetl.ports import control
+control.PROTOCOL, control.SUBPROTOCOL = 2, "noetl.worker.v2"
+from noetl.cli import main
+sys.argv = ["noetl", "worker", "start", "--server", sys.argv[1]]
+main()
+"""
+
+
+def test_a_worker_process_of_another_release_says_which_to_use_and_ends(bare: Plane) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", OF_ANOTHER_RELEASE, bare.url],
+        env={**os.environ, "NOETL_TOKEN": TOKEN, "NOETL_HOME": str(bare.home)},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert ended.returncode == 3, ended.stderr
+    assert "version 1 of the worker protocol, not 2" in ended.stderr
+    assert f"use noetl {installed_release()}" in ended.stderr
 
 
 def test_whoever_is_no_worker_is_turned_away(bare: Plane) -> None:
@@ -179,6 +226,70 @@ def test_what_a_worker_never_saw_comes_again_and_counts_as_no_loss(pool: RawPool
         assert again.end(command) == "durable"
     pool.end(execution_id)
     assert reasons(pool.events(execution_id)) == ["voided"]
+
+
+def test_a_session_has_one_connection_the_newest(pool: RawPool) -> None:
+    with pool.worker() as worker, pool.worker(session=worker.session) as again:
+        assert worker.wait_until_closed() == CLOSE_UNKNOWN
+        execution_id = pool.start(ONE)
+        assert again.end(again.command()) == "durable"
+    assert pool.end(execution_id) == "completed"
+
+
+def test_nobody_takes_the_part_of_the_server_s_own_worker(bare: Plane) -> None:
+    for about in ({"session": f"server-{'0' * 32}"}, {"pools": ("default", "$server")}):
+        with RawWorker(bare, **about) as worker:
+            assert isinstance(worker.welcome, Rejected)
+            assert worker.welcome.code == "forbidden"
+
+
+def test_a_run_that_its_worker_cannot_begin_is_a_loss_and_the_third_is_the_end(pool: RawPool) -> None:
+    execution_id = pool.start(ONE)
+    with pool.worker() as worker:
+        for _ in range(3):
+            worker.give_back(worker.command(), failed=True)
+    ended = pool.plane.end(execution_id)
+    assert (ended["status"], ended["error"]["kind"]) == ("failed", "worker_lost")
+    assert reasons(pool.events(execution_id)) == ["expired"] * 3
+
+
+def test_a_run_whose_report_cannot_be_stored_fails_with_what_its_worker_says(pool: RawPool) -> None:
+    execution_id = pool.start(ONE)
+    error = ErrorInfo(kind="store", message="the bucket is gone", retryable=True)
+    with pool.worker() as worker:
+        worker.give_back(worker.command(), failed=True, error=error)
+    ended = pool.plane.end(execution_id)
+    assert (ended["status"], ended["error"]["kind"], ended["error"]["message"]) == (
+        "failed",
+        "store",
+        "the bucket is gone",
+    )
+    assert reasons(pool.events(execution_id)) == ["expired"]
+
+
+def test_a_worker_that_leaves_gets_no_more_and_what_it_gives_back_is_no_loss(pool: RawPool) -> None:
+    execution_id = pool.start(ONE)
+    with pool.worker() as worker:
+        worker.give_back(worker.command(), leaving=True)
+        assert not worker.has_command()
+        with pool.worker() as other:
+            assert other.end(other.command()) == "durable"
+        assert not worker.has_command()
+    pool.end(execution_id)
+    assert reasons(pool.events(execution_id)) == ["released"]
+
+
+def test_only_who_has_claimed_a_run_of_an_execution_writes_to_its_log(pool: RawPool) -> None:
+    execution_id = pool.start(ONE)
+    with pool.worker() as worker, pool.worker(slots=0) as other:
+        worker.command()
+        for printing, text in ((other, "a stranger's"), (worker, "its worker's")):
+            line = PrintedText(execution=execution_id, source={"step": "start"}, text=text)
+            printing.send(WorkerReport(no=1, logs=(line,)))
+            assert not printing.has_command(), "and it is dealt with"
+    log = (pool.plane.home / "logs" / f"{execution_id}.jsonl").read_text("utf-8")
+    assert "its worker's" in log
+    assert "stranger" not in log
 
 
 def test_runs_go_to_workers_of_their_pool_that_know_their_kinds(pool: RawPool) -> None:
@@ -294,3 +405,49 @@ def test_a_command_carries_only_what_its_step_reads(pool: RawPool) -> None:
         following = worker.command()
         assert len(msgspec.json.encode(following)) > 200_000, "`{{ ctx }}` is all of it"
         worker.end(following)
+
+
+def _open_two_shards(first: RawWorker, second: RawWorker) -> tuple[RunLease, RunLease]:
+    """Of a loop of four iterations, each worker has two."""
+    run = lease_of(first.command())
+    begun = LoopStarted(run=run.run, total=4, items=[0, 1, 2, 3], max_in_flight=2, shard_size=2)
+    assert first.report(run, 0, begun, done=True) == "durable"
+    commands = first.command(), second.command()
+    assert [command.shard for command in commands] == [0, 2]
+    return lease_of(commands[0]), lease_of(commands[1])
+
+
+def test_the_owner_of_a_shard_that_another_one_ends_is_told_and_who_ended_it_is_not(pool: RawPool) -> None:
+    with pool.worker() as first, pool.worker() as second:
+        execution_id = pool.start(SHARED_LOOP)
+        failing, idle = _open_two_shards(first, second)
+        failed = LoopIterationCompleted(
+            run=failing.run, index=0, status="error", error=ErrorInfo(kind="tool", message="no")
+        )
+        assert first.report(failing, 0, LoopIterationStarted(run=failing.run, index=0), failed) == "durable"
+        (news,) = second.news().items
+        assert (news.execution, news.fence, news.owned) == (execution_id, idle.fence, False)
+        assert not first.has_news()
+        assert pool.end(execution_id) == "failed"
+
+
+def test_owners_of_shards_hear_nothing_of_others_that_wait_go_on_or_end(pool: RawPool) -> None:
+    with pool.worker() as first, pool.worker() as second:
+        execution_id = pool.start(SHARED_LOOP)
+        waiting, busy = _open_two_shards(first, second)
+        began = LoopIterationStarted(run=busy.run, index=2)
+        assert second.report(busy, 0, began) == "durable"
+        started = LoopIterationStarted(run=waiting.run, index=0)
+        waits = RunSuspended(run=waiting.run, reason="signal", iteration=0, signal="go")
+        assert first.report(waiting, 0, started, waits, done=True) == "durable"
+        pool.plane.submit(execution_id, Signal("go", True))
+        again = lease_of(first.command())
+        ended = LoopIterationCompleted(run=again.run, index=0, status="success")
+        others = LoopIterationStarted(run=again.run, index=1), replace(ended, index=1)
+        assert first.report(again, 0, ended, *others, done=True) == "durable"
+        assert not first.has_news()
+        assert not second.has_news()
+        rest = replace(ended, index=2), LoopIterationStarted(run=busy.run, index=3), replace(ended, index=3)
+        assert second.report(busy, 1, *rest, done=True) == "durable"
+        assert pool.end(execution_id) == "completed"
+        assert not second.has_news()

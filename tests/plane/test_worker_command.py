@@ -14,7 +14,7 @@ import pytest
 from noetl.client.http_client import Client
 from noetl.ports.http_api import StartExecution
 from tests.plane.plane_processes import PATIENCE, WorkerProcess
-from tests.server.server_process import ServerProcess, command, server_process
+from tests.server.server_process import ServerProcess, command, kill, server_process
 
 PLAYBOOK = """\
 apiVersion: noetl.io/v2
@@ -118,6 +118,14 @@ def test_a_worker_that_cannot_begin_says_why(tmp_path: Path, words: list[str], c
     assert (ended.returncode, why in ended.stderr) == (code, True)
 
 
+SLEEPING = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: sleeping, path: tests/sleeping}
+workflow:
+- step: start
+  tool: {kind: shell, command: "sleep 600"}
+"""
 NOWHERE = """\
 apiVersion: noetl.io/v2
 kind: Playbook
@@ -146,7 +154,8 @@ def test_workers_are_listed_and_stopped_here_and_through_the_server(tmp_path: Pa
         assert ask(server, "worker", "stop") == 3
         detached = subprocess.run(
             command(
-                "worker", "start", "--detach", "--pool", "own", "--slots", "3", "--home", str(server.home)
+                *("worker", "start", "--detach", "--pool", "own", "--slots", "3"),
+                *("--home", str(server.home), "-o", "json"),
             ),
             env={**os.environ, "NOETL_TOKEN": "", "NOETL_SERVER": ""},
             capture_output=True,
@@ -154,7 +163,8 @@ def test_workers_are_listed_and_stopped_here_and_through_the_server(tmp_path: Pa
             timeout=PATIENCE,
         )
         try:
-            assert b"worker.log" in detached.stdout
+            started = json.loads(detached.stdout)
+            assert (started["processes"], started["log"]) == (1, str(server.home / "worker.log"))
             token = worker_token(server)
             other = WorkerProcess(
                 server.url, tmp_path, NOETL_HOME=str(tmp_path / "elsewhere"), NOETL_TOKEN=token
@@ -164,6 +174,7 @@ def test_workers_are_listed_and_stopped_here_and_through_the_server(tmp_path: Pa
             wait_until(lambda: "registered with" in log.read_text("utf-8"))
             client = Client(server.url, server.token)
             listed = client.workers().workers
+            assert {item.worker.rpartition("-")[2] for item in listed} >= {str(started["pid"])}
             assert sorted((item.pools, item.slots, item.runs) for item in listed) == [
                 (["default"], 32, []),
                 (["own"], 3, []),
@@ -183,6 +194,29 @@ def test_workers_are_listed_and_stopped_here_and_through_the_server(tmp_path: Pa
             assert pool.problem == "no worker serves the pool `nowhere`"
         finally:
             ask(server, "worker", "stop")
+
+
+def test_what_a_worker_has_that_has_not_come_back_after_a_restart_is_listed(tmp_path: Path) -> None:
+    with server_process(tmp_path, worker=False) as server:
+        worker = WorkerProcess(server.url, tmp_path, NOETL_TOKEN=worker_token(server))
+        worker.wait_for("registered with")
+        held = server.client.start(StartExecution(playbook=SLEEPING)).execution_id
+        wait_until(
+            lambda: [run.run for item in server.client.workers().workers for run in item.runs] == ["r5"]
+        )
+        worker.stop(signal.SIGKILL)
+        kill(server)
+    with server_process(tmp_path, worker=False) as server:
+        (item,) = server.client.workers().workers
+        assert (item.worker, [(run.execution_id, run.run) for run in item.runs]) == ("", [(held, "r5")])
+        listed = subprocess.run(
+            command("worker", "list", "--home", str(server.home)),
+            capture_output=True,
+            check=True,
+            text=True,
+            env={**os.environ, "NOETL_TOKEN": "", "NOETL_SERVER": ""},
+        )
+        assert listed.stdout.splitlines()[1].split()[:4] == ["not", "back", "yet", "1"]
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

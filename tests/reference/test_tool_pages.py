@@ -14,7 +14,7 @@ from tests.pages import FENCE, blocks_of
 from tests.playbooks import document_of, problems_of
 from tests.reference.tool_pages import BEGIN, FOLDER
 
-APART = {"file", "http", "postgres", "quantum", "s3"}
+APART = {"file", "http", "mysql", "postgres", "quantum", "s3", "snowflake"}
 """Those whose examples need a server, a folder, or what the tests do not install: they have a test of their own."""
 
 PAGES = {kind.name: (FOLDER / f"{kind.name}.md").read_text("utf-8") for kind in BUILTIN}

@@ -22,11 +22,12 @@ COVERAGE = "branch coverage of model, events, expr, dsl and kernel by their test
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """The scripts, with a folder for temporary files of their own. There is a page to build, and a browser."""
+    """The scripts, with a folder for temporary files of their own. There are a page, a browser and a MariaDB."""
     folder = tmp_path / "project"
     shutil.copytree(ROOT / "scripts", folder / "scripts")
     write_program(folder / "scripts" / "web", 'touch "$(dirname "$0")/../page"')
     write_program(folder / "programs" / "chromium", "")
+    write_program(folder / "programs" / "mariadbd", "")
     (folder / "pyproject.toml").write_text("")
     (folder / "temporary").mkdir()
     return folder
@@ -50,7 +51,8 @@ def prepare(project: Path, tools: Mapping[str, str]) -> Path:
 
 def environment(project: Path) -> dict[str, str]:
     path = f"{project / 'programs'}:{os.environ['PATH']}"
-    own = {name: value for name, value in os.environ.items() if name != "NOETL_TEST_BROWSER"}
+    chosen = {"NOETL_TEST_BROWSER", "NOETL_TEST_MARIADB"}
+    own = {name: value for name, value in os.environ.items() if name not in chosen}
     return {**own, "TMPDIR": str(project / "temporary"), "PATH": path}
 
 
@@ -109,6 +111,35 @@ def test_the_page_is_built_for_its_tests(arguments: tuple[str, ...], built: bool
     ran = check(project, PASSED, *arguments)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert (project / "page").exists() == built
+
+
+def test_tests_that_need_what_is_not_installed_are_left_out_if_that_is_said(project: Path) -> None:
+    tools = {**PASSED, "pytest": 'echo "${NOETL_TEST_BROWSER-} ${NOETL_TEST_MARIADB-} $*"'}
+    for flags, left_out in ((["--no-mariadb"], " no "), (["--no-mariadb", "--no-browser"], "no no ")):
+        ran = check(project, tools, *flags, "-k", "x")
+        assert (ran.returncode, ran.stdout) == (0, f"{left_out}-m pytest -k x\n")
+
+
+@pytest.mark.parametrize("package", ["chromium-headless-shell", "chromium"])
+def test_a_browser_is_installed_where_there_is_none(package: str, project: Path) -> None:
+    """The first package that the system has."""
+    programs = project / "programs"
+    (programs / "chromium").unlink()
+    write_program(programs / "id", "echo 0")
+    browser = f"printf '#!/bin/sh' >{programs}/{package}; chmod +x {programs}/{package}"
+    write_program(programs / "apt-get", f'case " $* " in *" {package} "*) {browser} ;; *) exit 100 ;; esac')
+    tools = ("awk", "cat", "chmod", "cksum", "cut", "date", "df", "dirname", "mktemp", "rm", "sh", "touch")
+    for tool in tools:
+        (programs / tool).symlink_to(shutil.which(tool) or "")
+    command = [str(prepare(project, PASSED)), "tests/web"]
+    variables = {**environment(project), "PATH": str(programs)}
+    ran = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "3 passed\n")
+    tried = ("chromium-headless-shell", "chromium")[: 1 + (package == "chromium")]
+    assert ran.stderr == "".join(
+        f"noetl: installing {name} fonts-dejavu-core, for the tests of the page\n" for name in tried
+    )
+    assert (programs / package).exists()
 
 
 def test_a_page_that_cannot_be_built_ends_the_run_with_what_to_do(project: Path) -> None:

@@ -12,10 +12,10 @@ from noetl.model.secret import SecretOrigin
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.worker.keychain.keychain_views import SecretMemory
 from tests.local.local_engine import Bench, source
-from tests.secrets.keychain_runs import LENGTH, error_of, run, start
+from tests.secrets.keychain_runs import KEYCHAIN, LENGTH, TOKEN, error_of, run, start
 
 
-def leave_behind(bench: Bench, tasks: str) -> str:
+def leave_behind(bench: Bench, tasks: str, keychain: str = KEYCHAIN) -> str:
     """An execution that a process left behind before its last task, which waits for a signal."""
 
     async def run_until_suspended() -> str:
@@ -27,7 +27,7 @@ def leave_behind(bench: Bench, tasks: str) -> str:
                 waiting.set()
 
         async with Local(store, watch=watch) as local:
-            started = await local.start(source(start(tasks)))
+            started = await local.start(source(start(tasks, keychain)))
             await waiting.wait()
         await store.close()
         return started
@@ -43,6 +43,14 @@ def test_a_later_process_looks_secrets_up_again(bench: Bench, monkeypatch: pytes
     left = leave_behind(bench, say + WAIT + LENGTH % "say")
     monkeypatch.setenv("TOKEN", "another one")
     assert run(bench, "", resume=left).result == len("<another one>")
+
+
+def test_a_later_process_computes_entries_again(bench: Bench) -> None:
+    computed = "  - {name: own, kind: bearer, token: '{{ keychain.token.value }}-{{ workload.n }}'}\n"
+    keep = "    - keep: {kind: python, args: {t: '{{ keychain.own.token }}'}, code: 'result = [t]'}\n"
+    count = "    - count: {kind: python, args: {t: '{{ keep }}'}, code: 'result = t[0][-3:]'}\n"
+    left = leave_behind(bench, keep + WAIT + count, f"workload: {{n: 55}}\n{KEYCHAIN}{computed}")
+    assert run(bench, "", resume=left).result == f"{TOKEN}-55"[-3:]
 
 
 def test_what_it_cannot_look_up_fails_with_the_reason(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ A kind is a row of TASKS: tasks that get the secrets in `args`, `auth` or their 
 can to have them written.
 """
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,9 @@ from bench.postgres_server import PASSWORD, PostgresServer
 from bench.s3_server import S3Server
 from noetl.tools.kind_registry import builtin_kinds
 from tests.cli.command_line import CompletedCommand, run
+from tests.nats_server import NatsServer, create_bucket
 from tests.secrets.secret_search import SECRET, SIMPLE, forms, leaks, secret_forms_in
+from tests.tools.container_runtime import ContainerRuntime
 from tests.web_server import WebAnswer, WebRequest, WebServer, web_server
 
 HEAD = """\
@@ -329,10 +332,49 @@ def test_no_secret_of_a_bucket_is_written(tmp_path: Path, s3: S3Server) -> None:
     assert leaks(tmp_path / ".noetl", ran.out, ran.err, secrets=secrets) == {}
 
 
+MESSAGES = """
+      - heard: {kind: nats, action: kv_put, bucket: leaks, key: k, value: "{{ keychain.marked.value }}", auth: bus}
+      - got: {kind: nats, action: kv_get, bucket: leaks, key: k, auth: bus}
+      - said: {kind: nats, action: publish, subject: leaks.said, payload: {a: "{{ keychain.simple.value }}"}, headers: {x-own: "{{ keychain.simple.value }}"}, auth: bus}
+      - wrong: {kind: nats, action: kv_get, bucket: leaks, key: "{{ keychain.simple.value }}", auth: bus}
+"""
+
+
+def test_no_secret_of_a_message_is_written(tmp_path: Path, nats: NatsServer) -> None:
+    asyncio.run(create_bucket(nats, "leaks"))
+    words = ("credential", "set", "bus", "--kind", "nats_credential", "--stdin")
+    assert run(*words, cwd=tmp_path, stdin=json.dumps(nats.auth)).code == 0
+    (tmp_path / "leak.yaml").write_text(HEAD + MESSAGES + TAIL, "utf-8")
+    ran = run("run", "leak.yaml", "-v", cwd=tmp_path, env={"MARKED": SECRET, "SIMPLE": SIMPLE})
+    assert ran.code == 0, ran.err
+    assert "failed: task wrong" in ran.err
+    secrets = (SECRET, SIMPLE, nats.auth["password"])
+    assert leaks(tmp_path / ".noetl", ran.out, ran.err, secrets=secrets) == {}
+
+
+CONTAINER = """
+      - say: {kind: container, image: host, command: ["sh", "-c", "cat; echo $GIVEN; echo $0 >&2", "{{ keychain.simple.value }}"], env: {GIVEN: "{{ keychain.marked.value }}"}, stdin: "{{ keychain.simple.value }}"}
+      - wrong: {kind: container, image: host, command: "echo $GIVEN >&2; exit 3", env: {GIVEN: "{{ keychain.marked.value }}"}}
+"""
+
+
+def test_no_secret_of_a_container_is_written(tmp_path: Path) -> None:
+    (tmp_path / "docker").mkdir()
+    runtime = ContainerRuntime(tmp_path / "docker")
+    (tmp_path / "leak.yaml").write_text(HEAD + CONTAINER + TAIL, "utf-8")
+    env = {"PATH": f"{runtime.programs}:/usr/bin:/bin", "CONTAINERS": str(runtime.home)}
+    ran = run("run", "leak.yaml", "-v", cwd=tmp_path, env={"MARKED": SECRET, "SIMPLE": SIMPLE, **env})
+    assert ran.code == 0, ran.err
+    assert "failed: task wrong" in ran.err
+    assert leaks(tmp_path / ".noetl", ran.out, ran.err, secrets=(SECRET, SIMPLE)) == {}
+    assert SECRET not in " ".join(runtime.last_run["options"])  # which every user of the machine may see
+
+
 def test_every_kind_is_searched() -> None:
-    texts = " ".join((*TASKS.values(), DATABASE, BUCKET))
+    texts = " ".join((*TASKS.values(), DATABASE, BUCKET, MESSAGES, CONTAINER))
     searched = {kind.name for kind in builtin_kinds() if f"kind: {kind.name}" in texts}
-    assert searched | {"quantum"} == {kind.name for kind in builtin_kinds()}  # that one has a test of its own
+    apart = {"mysql", "quantum", "snowflake"}  # beside their other tests, as they need a server or a package
+    assert searched | apart == {kind.name for kind in builtin_kinds()}
 
 
 def test_no_secret_is_shown_afterwards(tmp_path: Path, web: WebServer) -> None:

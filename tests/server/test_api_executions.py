@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from noetl.client.http_client import AsyncClient, Client
 from noetl.client.server_requests import ServerError
-from noetl.ports.http_api import ExecutionDetail, StartExecution
+from noetl.ports.http_api import BulkAnswer, ExecutionDetail, StartExecution
 from tests.server.server_process import FAILING, GREET, LOOPING, REPAIRED_LOOPING, ServerProcess
 from tests.server.test_api_security import send
 
@@ -147,6 +148,21 @@ def test_a_batch_has_a_verdict_for_each(client: Client) -> None:
     codes = [verdict.error.code if verdict.error else None for verdict in verdicts]
     assert codes == [None, "not_found", "invalid_request", "not_found"]
     assert [bool(verdict.execution_id) for verdict in verdicts] == [True, True, False, True]
+
+
+def test_a_batch_begins_in_order_and_a_key_in_it_counts_once(client: Client) -> None:
+    keyed = StartExecution(path="examples/waiting", idempotency_key="batch", labels={"batch": "keys"})
+    many = [StartExecution(path="examples/waiting", labels={"batch": "many"}) for _ in range(70)]
+    verdicts = client.start_many([keyed, *many, keyed]).executions
+    assert [verdict.error for verdict in verdicts] == [None] * 72
+    ids = [verdict.execution_id for verdict in verdicts]
+    assert ids[0] == ids[-1]
+    assert ids[:-1] == sorted(set(ids))
+    assert len(client.list(labels={"batch": "keys"}).executions) == 1
+    together = client.start_many([replace(keyed, idempotency_key="twice")] * 2).executions
+    assert len({verdict.execution_id for verdict in together}) == 1
+    for batch in ("keys", "many"):
+        client.bulk("cancel", {"labels": {"batch": batch}})
 
 
 def test_lists_are_filtered_and_paged(client: Client) -> None:
@@ -383,6 +399,50 @@ def test_many_are_retried_at_once(client: Client) -> None:
     answer = client.bulk("retry", {"labels": {"again": "yes"}})
     assert [verdict.execution_id for verdict in answer.executions] == [execution_id]
     assert client.wait(execution_id).events > before.events
+
+
+def test_many_are_signalled_at_once(client: Client) -> None:
+    ids = [waiting(client, labels={"told": "yes"}) for _ in range(2)]
+    answer = client.bulk("signal", {"labels": {"told": "yes"}}, signal="go", payload={"n": 1})
+    assert {verdict.execution_id for verdict in answer.executions} == set(ids)
+    assert [client.wait(execution_id).status for execution_id in ids] == ["completed"] * 2
+    events = client.events(ids[0]).events
+    assert [event["data"]["payload"] for event in events if event["name"] == "SignalReceived"] == [{"n": 1}]
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"do": "cancel", "where": {}}, "/where"),
+        ({"do": "cancel"}, "/where"),
+        ({"do": "retry", "where": {"roots": True}}, "/where"),
+        ({"do": "retry", "where": {"labels": {}, "path": ""}}, "/where"),
+        ({"do": "cancel", "where": {"path": "a"}, "all": True}, "/all"),
+        ({"do": "signal", "where": {"path": "a"}}, "/signal"),
+        ({"do": "cancel", "where": {"path": "a"}, "signal": "go"}, "/signal"),
+    ],
+)
+def test_what_is_done_to_many_says_to_which(client: Client, body: dict[str, Any], pointer: str) -> None:
+    execution_id = waiting(client)
+    for dry_run in (True, False):
+        with pytest.raises(ServerError) as refused:
+            asyncio.run(_bulk(client, {**body, "dry_run": dry_run}))
+        assert (refused.value.code, refused.value.problem.pointer) == ("invalid_request", pointer)
+    assert client.show(execution_id).status == "running"
+    client.cancel(execution_id)
+
+
+async def _bulk(client: Client, body: dict[str, Any]) -> None:
+    async with AsyncClient(client._url, client._token) as asking:
+        await asking._ask("POST", "/api/executions/bulk", BulkAnswer, json=body)
+
+
+def test_all_that_there_are_is_meant_when_it_says_so(client: Client) -> None:
+    execution_id = waiting(client)
+    dry = client.bulk("cancel", {}, everything=True, dry_run=True)
+    assert execution_id in {verdict.execution_id for verdict in dry.executions}
+    assert client.show(execution_id).status == "running"
+    client.cancel(execution_id)
 
 
 def test_a_large_result_is_read_by_its_reference(client: Client) -> None:

@@ -1,6 +1,8 @@
 """What waits for a person: questions, who may answer, and that an answer reaches the one it is for."""
 
+import asyncio
 import subprocess
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +10,12 @@ import pytest
 
 from noetl.client.http_client import Client
 from noetl.client.server_requests import ServerError
+from noetl.engine.history.read import read_history
+from noetl.engine.history.wait_reader import Answerer, WaitReader
 from noetl.ports.http_api import StartExecution
 from noetl.ports.page_api import WaitItem
+from noetl.ports.store import Store
+from noetl.stores import open_store
 from tests.cli.command_line import environment, run
 from tests.server.server_process import ServerProcess, command
 
@@ -61,10 +67,49 @@ workflow:
 """
 )
 
+GUARD = "{{ (ctx.signals.approved.amount | default(99)) < workload.limit }}"
+GATED = (
+    HEAD.replace("PATH", "inbox/gated")
+    + """\
+workload: {limit: 10}
+workflow:
+- step: start
+  tool: {kind: noop, args: {}}
+  next:
+    spec: {mode: inclusive}
+    arcs: [{step: ship}, {step: park}, {step: ask}]
+- step: ask
+  tool: {name: ask, kind: wait, signal: approved, title: And you?}
+- step: ship
+  desc: Sends the parcel.
+  spec:
+    policy:
+      admit:
+        timeout: 3600
+        rules:
+        - when: "{{ (ctx.signals.approved.amount | default(99)) < workload.limit }}"
+          then: {allow: true}
+  tool: {kind: noop, args: {}}
+- step: park
+  spec: {policy: {admit: {on_deny: wait, rules: [{when: "{{ ctx.ready is defined }}", then: {allow: true}}]}}}
+  tool: {kind: noop, args: {}}
+"""
+)
+COMPUTED_GATE = (
+    HEAD.replace("PATH", "inbox/computed-gate")
+    + """\
+workload: {key: go}
+workflow:
+- step: start
+  spec: {policy: {admit: {rules: [{when: "{{ ctx.signals[workload.key] is defined }}", then: {allow: true}}]}}}
+  tool: {kind: noop, args: {}}
+"""
+)
+
 
 @pytest.fixture(scope="module")
 def names(server: ServerProcess) -> dict[str, Client]:
-    for text in (ASKING, PARALLEL, LATER):
+    for text in (ASKING, PARALLEL, LATER, GATED, COMPUTED_GATE):
         server.client.register(text)
     roles = {"ann": "operator", "carl": "operator", "vera": "viewer"}
     return {
@@ -291,3 +336,101 @@ def test_pages_of_waits_have_all_of_them_once(client: Client, names: dict[str, C
     assert {wait.wait for wait in waits} <= {wait.wait for wait in client.waits(limit=1_000).waits}
     with pytest.raises(ServerError):
         client.waits(cursor="x")
+
+
+def test_a_gate_that_waits_says_which_signal_opens_it_and_what_its_guard_read(
+    client: Client, names: dict[str, Client]
+) -> None:
+    execution_id, waits = begin(client, "inbox/gated", 2)
+    assert {wait.kind for wait in waits} == {"task", "gate"}, "what no signal opens waits for no person"
+    (gate,) = (wait for wait in waits if wait.kind == "gate")
+    assert (gate.step, gate.task, gate.signal, gate.signals) == ("ship", "", "approved", ["approved"])
+    assert (gate.description, gate.schema, gate.assignee) == ("Sends the parcel.", None, [])
+    assert gate.until is not None
+    assert waits[0].since <= gate.since < gate.until
+    (rule,) = gate.rules
+    assert (rule.text, rule.holds, rule.line) == (GUARD, False, 20)
+    assert [(read.path, read.missing, read.value) for read in rule.reads] == [
+        ("ctx.signals.approved.amount", True, None),
+        ("workload.limit", False, 10),
+    ]
+    answerable = {name: _gate(asker, execution_id).answerable for name, asker in names.items()}
+    assert answerable == {"ann": True, "carl": True, "vera": False}
+    client.signal(execution_id, "approved", {"amount": 12})
+    denied = _gate(client, execution_id)
+    assert (denied.wait, denied.since) == (gate.wait, gate.since), "asked again, and not let in"
+    assert denied.rules[0].reads[0].value == 12
+    assert f"no task run `{gate.wait}` waits" in refusal(client, execution_id, "approved", 1, wait=gate.wait)
+    names["carl"].signal(execution_id, "approved", {"amount": 5})
+    assert client.waits(execution_id=execution_id).waits == []
+    client.cancel(execution_id)
+
+
+def _gate(client: Client, execution_id: str) -> WaitItem:
+    (gate,) = (wait for wait in client.waits(execution_id=execution_id).waits if wait.kind == "gate")
+    return gate
+
+
+def test_a_gate_whose_signal_is_computed_is_listed_without_a_name(client: Client, names: object) -> None:
+    execution_id, (gate,) = begin(client, "inbox/computed-gate")
+    assert (gate.kind, gate.signal, gate.signals) == ("gate", "", [])
+    client.signal(execution_id, "go")
+    assert client.wait(execution_id).status == "completed"
+
+
+def test_the_command_tells_what_a_gate_waits_for(
+    server: ServerProcess, client: Client, names: object, tmp_path: Path
+) -> None:
+    execution_id, _ = begin(client, "inbox/gated", 2)
+    env = {"NOETL_SERVER": server.url, "NOETL_TOKEN": server.token}
+    text = run("executions", "waits", execution_id, cwd=tmp_path, env=env).out
+    assert "a gate waits for the signal `approved`" in text
+    assert f"line 20: {GUARD} does not hold" in text
+    assert "ctx.signals.approved.amount is not there" in text
+    assert "workload.limit = 10" in text
+    assert f"noetl executions signal {execution_id} approved PAYLOAD\n" in text
+    client.cancel(execution_id)
+
+
+def test_waits_are_folded_once_whatever_waits_and_taken_from_memory_where_they_are(tmp_path: Path) -> None:
+    """A reader that asks again reads the list of executions, and nothing of any of them."""
+    file = tmp_path / "gated.yaml"
+    file.write_text(GATED)
+    process = subprocess.Popen(command("run", str(file), "-q"), cwd=tmp_path, env=environment(tmp_path))
+    try:
+        while len(run("executions", "waits", "-o", "json", cwd=tmp_path).json["waits"]) < 2:
+            assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+
+    async def ask() -> None:
+        store = _CountingStore(open_store(f"sqlite:///{tmp_path}/.noetl/store.db"))
+        reader = WaitReader(store)
+        asker = Answerer("ann", is_operator=True, is_admin=False)
+        first = await reader.read(asker)
+        assert len(first) == 2
+        assert store.calls["read"] > 0
+        store.calls.clear()
+        assert await reader.read(asker) == first
+        assert store.calls == {"executions": 1}
+        history = await read_history(open_store(f"sqlite:///{tmp_path}/.noetl/store.db"), "latest")
+        store.calls.clear()
+        live = WaitReader(store, live_states={history.state.execution_id: history.state}.get)
+        assert await live.read(asker) == first
+        assert store.calls == {"executions": 1, "playbook": 1, "read": 1}, "the time of the token alone"
+        await store.close()
+
+    asyncio.run(ask())
+
+
+class _CountingStore:
+    """A real store, and how often each of its methods was called."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.calls: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        self.calls[name] += 1
+        return getattr(self._store, name)

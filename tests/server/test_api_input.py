@@ -35,7 +35,8 @@ def post(
         ({"path": "a", "priority": 101}, 422, "/priority"),
         ({"path": "a", "priority": -101}, 422, "/priority"),
         ({"path": "a", "priority": "high"}, 422, "/priority"),
-        ({"path": "a", "pth": "b"}, 422, ""),
+        ({"path": "a", "pth": "b"}, 422, "/pth"),
+        ({"executions": [{"path": "a", "a/b~c": 1}]}, 422, "/executions/0/a~1b~0c"),
         ({}, 422, ""),
         ({"path": "a", "playbook": GREET}, 422, "/playbook"),
         ({"playbook": GREET, "version": 1}, 422, "/version"),
@@ -110,7 +111,7 @@ def test_a_body_of_another_media_type_is_refused(server: ServerProcess) -> None:
         ("/api/executions?since=yesterday", "/since"),
         ("/api/executions?cursor=x", "/cursor"),
         ("/api/executions?roots=maybe", "/roots"),
-        ("/api/executions?nonsense=1", ""),
+        ("/api/executions?nonsense=1", "/nonsense"),
         ("/api/audit?cursor=x", "/cursor"),
     ],
 )

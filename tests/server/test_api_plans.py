@@ -24,6 +24,17 @@ def test_a_plan_says_what_would_run_and_records_nothing(client: Client) -> None:
     assert len(client.audit().audit) == deeds
 
 
+def test_a_plan_uses_no_key(client: Client) -> None:
+    planned = StartExecution(path="examples/greet", idempotency_key="planned", workload={"name": "A"})
+    assert client.plan(planned).ok
+    other = StartExecution(path="examples/greet", idempotency_key="planned", workload={"name": "B"})
+    started = client.start(other)
+    assert client.wait(started.execution_id).result == client.wait(client.start(other).execution_id).result
+    # A key that is used says nothing about what another request would do.
+    assert client.plan(planned).ok
+    assert client.start(other).execution_id == started.execution_id
+
+
 def test_a_plan_says_why_it_would_be_refused(client: Client) -> None:
     missing = client.plan(StartExecution(path="examples/nothing"))
     assert missing.error is not None

@@ -1,22 +1,27 @@
 """Sessions of browsers: cookies, login links, and what another site's page cannot do with them."""
 
+import asyncio
 import http.client
 import json
 import stat
+from contextlib import closing
 from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
 
 from noetl.client.http_client import Client
 from noetl.model.timestamp import now_micros
-from noetl.ports.http_api import ROLES, Role
+from noetl.ports.http_api import ROLES, Role, StartExecution
 from noetl.server.http.access import may_act_as
 from noetl.server.http.application import ENDPOINTS
-from noetl.server.http.browser_sessions import LINK_SECONDS, BrowserSessions
+from noetl.server.http.browser_sessions import LINK_SECONDS, SESSION_SECONDS, BrowserSessions
 from noetl.server.http.endpoint import Endpoint
+from noetl.stores.sqlite.store import SqliteStore
 from tests.cli.command_line import run
 from tests.server.server_process import ServerProcess, server_process
 from tests.server.test_api_security import path_of
@@ -141,30 +146,64 @@ def test_another_site_cannot_log_somebody_in_or_out(server: ServerProcess) -> No
     assert ask(server.url, "POST", "/api/session", body).status == 201, "a program says neither"
 
 
-def test_a_session_ends_with_the_cookie_and_with_its_token(server: ServerProcess) -> None:
-    created = server.client.create_token("gone", "viewer")
-    cookie = log_in(server.url, token=created.token)
+def test_signing_out_ends_this_session_on_the_server_and_no_other(server: ServerProcess) -> None:
+    token = server.client.create_token("gone", "viewer").token
+    cookie, other = log_in(server.url, token=token), log_in(server.url, token=token)
     out = ask(server.url, "DELETE", "/api/session", Cookie=cookie, **SAME)
     assert out.status == 204
     assert SimpleCookie(out.headers["Set-Cookie"])[cookie.partition("=")[0]]["max-age"] == "0"
+    assert ask(server.url, "GET", "/api/me", Cookie=cookie).status == 401, (
+        "a copy of the cookie is worth nothing"
+    )
+    assert ask(server.url, "GET", "/api/me", Cookie=other).status == 200
+    newest = server.client.audit(limit=1).audit[0]
+    assert (newest.by, newest.action, newest.status) == ("gone", "close_session", 204)
+    for nobody in (cookie, "x=y"):
+        assert ask(server.url, "DELETE", "/api/session", Cookie=nobody, **SAME).status == 204
+    assert server.client.audit(limit=1).audit[0] == newest, "nobody left"
+
+
+def test_only_the_servers_own_page_signs_out(server: ServerProcess, cookies: dict[Role, str]) -> None:
+    for headers in ({}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "null"}):
+        reply = ask(server.url, "DELETE", "/api/session", Cookie=cookies["viewer"], **headers)
+        assert (reply.status, "Set-Cookie" in reply.headers) == (403, False)
+    assert ask(server.url, "GET", "/api/me", Cookie=cookies["viewer"]).status == 200
+
+
+def test_a_stream_ends_with_the_session_that_reads_it(server: ServerProcess) -> None:
+    cookie = log_in(server.url, token=server.client.create_token("reader", "viewer").token)
+    with closing(http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=60)) as connection:
+        connection.request("GET", "/api/stream?topics=executions", headers={"Cookie": cookie})
+        with connection.getresponse() as answer:
+            while not answer.readline().startswith(b"id:"):
+                pass
+            ask(server.url, "DELETE", "/api/session", Cookie=cookie, **SAME)
+            server.client.start(StartExecution(path="examples/waiting"))
+            assert b"executions" not in answer.read()
+
+
+def test_a_session_ends_with_its_token(server: ServerProcess) -> None:
+    cookie = log_in(server.url, token=server.client.create_token("revoked", "viewer").token)
     assert ask(server.url, "GET", "/api/me", Cookie=cookie).status == 200
-    server.client.revoke_token("gone")
+    server.client.revoke_token("revoked")
     assert ask(server.url, "GET", "/api/me", Cookie=cookie).status == 401
 
 
 def test_a_cookie_that_somebody_changed_is_none(server: ServerProcess, cookies: dict[Role, str]) -> None:
     name, _, value = cookies["viewer"].partition("=")
     admin = cookies["admin"].partition("=")[2]
-    token_hash, expires, signature = value.split(".")
+    token_hash, session, expires, signature = value.split(".")
     wrong = [
         "",
         "x",
         "..",
-        f"{token_hash}.{expires}.",
-        f"{token_hash}.{int(expires) + 1}.{signature}",
-        f"{admin.split('.')[0]}.{expires}.{signature}",
-        f"{token_hash}.x.{signature}",
-        f"{token_hash}.{expires}.{signature}é",
+        "...",
+        f"{token_hash}.{session}.{expires}.",
+        f"{token_hash}.{session}.{int(expires) + 1}.{signature}",
+        f"{admin.split('.')[0]}.{session}.{expires}.{signature}",
+        f"{token_hash}.x.{expires}.{signature}",
+        f"{token_hash}.{session}.x.{signature}",
+        f"{token_hash}.{session}.{expires}.{signature}é",
     ]
     for forged in wrong:
         reply = ask(server.url, "GET", "/api/me", Cookie=f"{name}={forged}")
@@ -214,19 +253,54 @@ def test_a_link_logs_in_once_as_who_asked_for_it(server: ServerProcess) -> None:
     assert "used before" in again.body["detail"]
 
 
-def test_a_link_gets_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    sessions = BrowserSessions(b"k" * 32)
-    late = now_micros() + (LINK_SECONDS + 5) * 1_000_000
-    code = sessions.make_code("hash")
-    monkeypatch.setattr("noetl.server.http.browser_sessions.now_micros", lambda: late)
-    assert sessions.use_code(code) is None
+def test_links_and_sessions_get_too_old_and_what_ended_is_forgotten_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def live() -> None:
+        store = SqliteStore.in_memory()
+        sessions = BrowserSessions(b"k" * 32, store)
+        code = sessions.make_code("hash")
+        first, second = _cookie_of(sessions, "hash"), _cookie_of(sessions, "hash")
+        await sessions.close(first, Response(), secure=False)
+        assert [await sessions.token_hash_of(cookie) for cookie in (first, second)] == [None, "hash"]
+        assert len(await store.blobs("")) == 1
+        _pass(monkeypatch, LINK_SECONDS + 5)
+        assert sessions.use_code(code) is None
+        assert await sessions.token_hash_of(second) == "hash"
+        third = _cookie_of(sessions, "hash")
+        _pass(monkeypatch, SESSION_SECONDS + 5)
+        assert [await sessions.token_hash_of(cookie) for cookie in (first, second, third)] == [
+            None,
+            None,
+            "hash",
+        ]
+        await sessions.close(third, Response(), secure=False)
+        assert len(await store.blobs("")) == 1, "that of the first is not needed any more"
+        await store.close()
+
+    asyncio.run(live())
+
+
+def _pass(monkeypatch: pytest.MonkeyPatch, seconds: int) -> None:
+    """From now on it is so much later than it really is."""
+    later = now_micros() + seconds * 1_000_000
+    monkeypatch.setattr("noetl.server.http.browser_sessions.now_micros", lambda: later)
+
+
+def _cookie_of(sessions: BrowserSessions, token_hash: str) -> HTTPConnection:
+    """A request with the cookie of a new session."""
+    response = Response()
+    sessions.open(response, token_hash, secure=False)
+    cookie = response.headers["set-cookie"].partition(";")[0]
+    return HTTPConnection({"type": "http", "headers": [(b"cookie", cookie.encode())]})
 
 
 def test_a_server_prints_a_link_and_sessions_outlive_it(tmp_path: Path) -> None:
     with server_process(tmp_path) as first:
         assert first.announced["login"].startswith(f"{first.url}/login?code=")
         (code,) = parse_qs(urlsplit(first.announced["login"]).query)["code"]
-        cookie = log_in(first.url, code=code)
+        cookie, ended = log_in(first.url, code=code), log_in(first.url, token=first.token)
+        ask(first.url, "DELETE", "/api/session", Cookie=ended, **SAME)
         printed = run("server", "login", "--home", str(first.home), "-o", "json", cwd=tmp_path)
         assert printed.json["login"].startswith(f"{first.url}/login?code=")
         assert code not in printed.out
@@ -234,6 +308,7 @@ def test_a_server_prints_a_link_and_sessions_outlive_it(tmp_path: Path) -> None:
         assert stat.S_IMODE(key.stat().st_mode) == 0o600
     with server_process(tmp_path) as second:
         assert ask(second.url, "GET", "/api/me", Cookie=cookie).body["name"] == "local-admin"
+        assert ask(second.url, "GET", "/api/me", Cookie=ended).status == 401
         used = ask(second.url, "POST", "/api/session", {"code": code}, **SAME)
         assert used.status == 401
 
@@ -265,3 +340,11 @@ def test_login_without_a_server_says_so(tmp_path: Path) -> None:
     refused = run("server", "login", "--home", str(tmp_path / "none"), cwd=tmp_path)
     assert refused.code == 3
     assert "no server runs" in refused.err
+
+
+def test_a_login_link_with_a_token_that_is_not_valid_is_the_callers_fault(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    words = ("server", "login", "--home", str(server.home), "-o", "json")
+    refused = run(*words, cwd=tmp_path, env={"NOETL_TOKEN": "noetl_wrong"})
+    assert (refused.code, refused.json["error"]["code"]) == (2, "unauthenticated")

@@ -74,3 +74,23 @@ def test_the_usage_of_credentials_has_names_and_never_values(client: Client) -> 
     assert [use.task for use in usage["declared"].uses] == ["look"]
     assert usage["spare"].uses == []
     assert "s3cret-value" not in repr(usage)
+
+
+def test_usage_follows_what_is_registered_and_is_no_name_of_a_credential(client: Client) -> None:
+    client.set_credential("usage", "http_credential", {"user": "u", "password": "s3cret-value"})
+    assert client.credential("usage").kind == "http_credential"
+    text = BANKING.replace("examples/banking", "examples/copy").replace("auth: bank", "auth: usage")
+    client.register(text)
+    assert _tasks_with(client, "usage") == ["examples/copy ask"]
+    client.register(text.replace("metadata: {name: banking", "metadata: {name: copy"))
+    client.register(text.replace("examples/copy", "examples/copy/two"))
+    assert _tasks_with(client, "usage") == ["examples/copy ask", "examples/copy/two ask"]
+    client.register(text.replace("auth: usage", "auth: other"))
+    assert _tasks_with(client, "usage") == ["examples/copy/two ask"], "the newest version counts"
+    client.delete_playbook("examples/copy/two")
+    assert _tasks_with(client, "usage") == []
+
+
+def _tasks_with(client: Client, name: str) -> list[str]:
+    (usage,) = (item for item in client.credential_usage().usage if item.name == name)
+    return [f"{use.path} {use.task}" for use in usage.uses]

@@ -171,6 +171,10 @@ def test_a_home_has_one_server(server: ServerProcess, tmp_path: Path) -> None:
     second = run("server", "start", "--port", "0", "--home", str(server.home), "-o", "json", cwd=tmp_path)
     assert (second.code, second.json["error"]["code"]) == (2, "server-running")
     detached = run("server", "start", "--detach", "--port", "0", "--home", str(server.home), cwd=tmp_path)
+    in_json = run(
+        "server", "start", "--detach", "--port", "0", "--home", str(server.home), "-o", "json", cwd=tmp_path
+    )
+    assert (in_json.code, in_json.json["error"]["code"]) == (2, "server-running")
     assert (detached.code, "uses" in detached.err, "already" in detached.err) == (2, True, True)
     status = run("server", "status", "--home", str(server.home), "-o", "json", cwd=tmp_path)
     assert (status.code, status.json["url"], status.json["pid"]) == (0, server.url, server.process.pid)

@@ -256,9 +256,10 @@ MUTATIONS = [
     ),
     Mutation(
         "a worker gets a run without its last result",
-        K + "state.replay:dump_for_worker",
-        'return {"state": plain,',
-        '[frame.update(prev=None) for frame in plain["frames"].values()]\n    return {"state": plain,',
+        K + "state.replay:encode_run",
+        "run_at_worker(run, shard), ",
+        "run_at_worker(structs.replace(run, frames={index: structs.replace(frame, prev=None) "
+        "for index, frame in run.frames.items()}), shard), ",
     ),
     Mutation(
         "the version is not compared",
@@ -315,7 +316,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a run is its worker's though that has left it",
-        P + "worker_plane:WorkerPlane._record",
+        P + "report_recorder:ReportRecorder._record",
         "part.done and lease.owned is not None",
         "False",
     ),
@@ -334,7 +335,7 @@ MUTATIONS = [
     # Reports.
     Mutation(
         "a report is acknowledged before it is durable",
-        P + "worker_plane:WorkerPlane.report",
+        P + "report_recorder:ReportRecorder.record",
         "all_durable(lives.values(), ",
         "all_durable((), ",
     ),

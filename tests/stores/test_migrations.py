@@ -12,6 +12,7 @@ from apsw.ext import query_info
 from noetl.events.bodies import ExecutionForked
 from noetl.events.event_kind import kind_of_body
 from noetl.ports.store import StoreUnusable
+from noetl.stores.sql_files import choose_lines
 from noetl.stores.sqlite import queries
 from noetl.stores.sqlite.connection import APPLICATION_ID, create_schema, migrate_schema
 from noetl.stores.sqlite.store import SqliteStore
@@ -155,7 +156,7 @@ def test_a_query_for_many_rows_repeats_its_values() -> None:
 
 def test_lines_for_what_is_not_given_are_left_out() -> None:
     query = "SELECT 1\n  AND a = :a -- if a\n  AND b = :b -- if b\nLIMIT 1\n"
-    assert queries.choose_lines(query, {"b"}) == "SELECT 1\n  AND b = :b -- if b\nLIMIT 1\n"
+    assert choose_lines(query, {"b"}) == "SELECT 1\n  AND b = :b -- if b\nLIMIT 1\n"
 
 
 def test_forks_of_before_get_a_start_of_their_own_and_their_origin(database: apsw.Connection) -> None:

@@ -1,7 +1,7 @@
 """Every result store keeps the same promises."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from uuid import uuid4
 
@@ -10,12 +10,13 @@ import pytest
 from bench.s3_server import S3Server
 from noetl.ports.results import ResultError, ResultMissing, ResultStore
 from noetl.stores.home_folder import Home
+from noetl.stores.results.bucket_backend import BucketResults
 from noetl.stores.results.database_backend import MAX_VALUE_BYTES, DatabaseResults
 from noetl.stores.results.file_backend import FileResults
 from noetl.stores.results.memory_backend import MemoryResults
 from noetl.stores.results.named_results import NamedResults
+from noetl.stores.results.nats_backend import NatsResults
 from noetl.stores.results.result_store_urls import ResultStoreUrlWrong, open_result_stores
-from noetl.stores.results.s3_backend import S3Results
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.testing.results_suite import (
     EXECUTION,
@@ -24,6 +25,14 @@ from noetl.testing.results_suite import (
     ResultSuite,
     result_key_of,
 )
+from tests.azure_server import AzureServer
+from tests.gcs_server import GcsServer
+from tests.nats_server import NatsServer, create_object_store
+
+
+def set_environment(monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str]) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
 
 
 class BackendSuite(ResultSuite):
@@ -49,10 +58,40 @@ class TestS3Results(BackendSuite):
     def open_results(
         self, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> ResultStoreOpener:
-        for name, value in s3.environment.items():
-            monkeypatch.setenv(name, value)
+        set_environment(monkeypatch, s3.environment)
         url = f"s3://{s3.bucket}/{uuid4().hex}?endpoint={s3.endpoint}"
-        return lambda: S3Results(url, tmp_path)
+        return lambda: BucketResults(url, tmp_path)
+
+
+class TestGcsResults(BackendSuite):
+    @pytest.fixture
+    def open_results(
+        self, gcs: GcsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> ResultStoreOpener:
+        set_environment(monkeypatch, gcs.environment)
+        url = gcs.location(uuid4().hex)
+        return lambda: BucketResults(url, tmp_path)
+
+
+class TestAzureResults(BackendSuite):
+    @pytest.fixture
+    def open_results(
+        self, azure: AzureServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> ResultStoreOpener:
+        set_environment(monkeypatch, azure.environment)
+        url = azure.location(uuid4().hex)
+        return lambda: BucketResults(url, tmp_path)
+
+
+class TestNatsResults(BackendSuite):
+    @pytest.fixture
+    def open_results(
+        self, nats: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> ResultStoreOpener:
+        set_environment(monkeypatch, nats.environment)
+        bucket = uuid4().hex
+        asyncio.run(create_object_store(nats, bucket))
+        return lambda: NatsResults(f"{nats.url}/{bucket}", tmp_path)
 
 
 class TestDatabaseResults(BackendSuite):
@@ -131,7 +170,7 @@ def test_what_was_left_in_scratch_goes_with_the_execution(tmp_path: Path) -> Non
 def test_a_bucket_that_cannot_be_reached_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
-    results = S3Results("s3://bucket/place?endpoint=http://127.0.0.1:1", tmp_path)
+    results = BucketResults("s3://bucket/place?endpoint=http://127.0.0.1:1", tmp_path)
     with pytest.raises(ResultError, match="s3://bucket/place: Generic S3 error") as caught:
         asyncio.run(results.get(result_key_of(EXECUTION, b"1")))
     assert "\n" not in str(caught.value)

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 from noetl.model.outcome import ErrorInfo, Outcome
 from noetl.ports.results import ExecutionObjects
 from noetl.ports.tool import Call
-from noetl.tools.shell.tool import GRACE, ShellTool
+from noetl.tools.process.captured_program import GRACE
+from noetl.tools.shell.tool import ShellTool
 from tests.tools.calls import HERE, call_of, quiet
 
 T = TypeVar("T")

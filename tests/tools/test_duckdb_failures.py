@@ -55,6 +55,8 @@ def test_errors_of_duckdb_have_a_kind(tmp_path: Path, query: str, kind: str, beg
         "load no_such_extension",
         "from 's3://bucket/x.parquet'",
         "attach 'x.db' as x (type sqlite)",
+        "attach 'ducklake:lake.ducklake' as lake",
+        "attach 'lake.ducklake' as lake (type ducklake)",
         "from read_xlsx('x.xlsx')",
         "copy (select 1) to 'x.xlsx'",
     ],

@@ -16,8 +16,11 @@ from tests.playbooks import HEADER
 
 DRIVERS = {
     "postgres": ("psycopg",),
+    "mysql": ("asyncmy",),
+    "snowflake": ("snowflake",),
     "duckdb": ("duckdb", "pyarrow"),
     "s3": ("obstore",),
+    "nats": ("nats",),
     "quantum": ("qiskit", "qiskit_aer", "qiskit_qasm3_import", "pyarrow"),
     "vault": ("hvac",),
 }

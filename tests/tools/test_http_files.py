@@ -226,7 +226,7 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     nowhere = ResultStoreObjects(FileResults(tmp_path / "file"), "x")
     error = error_of(answer(body=b"\xff", content_type="image/png"), call(objects=nowhere))
-    assert (error.kind, error.retryable) == ("connection", True)
+    assert (error.kind, error.retryable) == ("store", True)
     assert "check the rights of the folder" in error.message
 
 

@@ -5,8 +5,8 @@ import asyncio
 import psycopg
 import pytest
 
-from noetl.tools.postgres import pool
 from noetl.tools.postgres.tool import PostgresTool
+from noetl.tools.sql import connection_pool
 from tests.tools.sql_calls import postgres_at
 
 OPEN = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
@@ -23,7 +23,7 @@ def connections(dsn: str, name: str) -> int:
 def test_what_nobody_uses_is_closed_but_for_the_least(
     dsn: str, least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(connection_pool, "IDLE_SECONDS", 0.05)
     name = f"keeping_{least}"
     db = postgres_at(f"{dsn}&application_name={name}")
 

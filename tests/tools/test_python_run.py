@@ -1,55 +1,62 @@
 """What code sees, and what its result is."""
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from noetl.model.json import Json
-from tests.tools.python_calls import failure_of, kind_and_message, result_of
+from noetl.model.outcome import Outcome
+from tests.tools.python_calls import call, failure_of, kind_and_message, result_of, run
 
 ISOLATIONS = ("pool", "fork", "inline")
 
 
+CASES: list[tuple[str, dict[str, Json], Json]] = [
+    ("result = a + 1", {"a": 1}, 2),
+    ("x = 1", {}, None),
+    ("return a", {"a": [1, {"b": None}]}, [1, {"b": None}]),
+    ("result = 1\nreturn 2", {}, 2),
+    ("def main():\n    return 1", {}, 1),
+    ("def main():\n    return 1\nresult = 2", {}, 2),
+    ("def main(input):\n    return input", {"a": 1, "b": 2}, {"a": 1, "b": 2}),
+    ("def main(input):\n    return input", {"input": 1}, {"input": 1}),
+    ("def main(a, b=5, *, c=6):\n    return [a, b, c]", {"a": 1, "c": 3, "other": 9}, [1, 5, 3]),
+    ("def main(a, /, **rest):\n    return [a, rest]", {"a": 1, "b": 2}, [1, {"a": 1, "b": 2}]),
+    ("def main(*things):\n    return list(things)", {"a": 1}, []),
+    ("def main(input_data):\n    return input_data", {"a": 1}, {"a": 1}),
+    ("def main(args, a):\n    return [args, a]", {"a": 1}, [{"a": 1}, 1]),
+    ("async def main(a):\n    return a", {"a": 1}, 1),
+    ("import asyncio\nasync def main(a):\n    await asyncio.sleep(0)\n    return a", {"a": 1}, 1),
+    ("main = lambda a: a * 2", {"a": 2}, 4),
+    ("class main:\n    def __new__(cls, a): return a", {"a": 2}, 2),
+    ("result = [args, input_data]", {"a": 1}, [{"a": 1}, {"a": 1}]),
+    ("result = [args, input_data]", {"args": 1, "input_data": 2}, [1, 2]),
+    ("result = __name__", {"__name__": "x", "__builtins__": {}}, "__noetl__"),
+    ("def main(input):\n    return input['result']", {"result": 1}, 1),
+    ("result = result", {"result": 1}, 1),
+    ("x = main", {"main": "an input"}, None),
+    ("result = (1, {'t': (2,)})", {}, [1, {"t": [2]}]),
+    ("import decimal, datetime\nresult = [decimal.Decimal('1.5'), datetime.date(2030, 1, 2)]", {}, [1.5, "2030-01-02"]),
+    ("result = n * n", {"n": 2**70}, 2**140),
+    ("result = [{1: 'a', 2: {None: 3}}]", {}, [{"1": "a", "2": {"null": 3}}]),
+    ("result = args['my-key']", {"my-key": 1}, 1),
+]  # fmt: skip
+
+
+@cache
+def outcomes_with(isolation: str) -> list[Outcome]:
+    """Of all cases, one after the other on one tool."""
+    return run(*(call(code, args=args, spec={"isolation": isolation}) for code, args, _ in CASES))
+
+
 @pytest.mark.parametrize("isolation", ISOLATIONS)
-@pytest.mark.parametrize(
-    ("code", "args", "expected"),
-    [
-        ("result = a + 1", {"a": 1}, 2),
-        ("x = 1", {}, None),
-        ("return a", {"a": [1, {"b": None}]}, [1, {"b": None}]),
-        ("result = 1\nreturn 2", {}, 2),
-        ("def main():\n    return 1", {}, 1),
-        ("def main():\n    return 1\nresult = 2", {}, 2),
-        ("def main(input):\n    return input", {"a": 1, "b": 2}, {"a": 1, "b": 2}),
-        ("def main(input):\n    return input", {"input": 1}, {"input": 1}),
-        ("def main(a, b=5, *, c=6):\n    return [a, b, c]", {"a": 1, "c": 3, "other": 9}, [1, 5, 3]),
-        ("def main(a, /, **rest):\n    return [a, rest]", {"a": 1, "b": 2}, [1, {"a": 1, "b": 2}]),
-        ("def main(*things):\n    return list(things)", {"a": 1}, []),
-        ("def main(input_data):\n    return input_data", {"a": 1}, {"a": 1}),
-        ("def main(args, a):\n    return [args, a]", {"a": 1}, [{"a": 1}, 1]),
-        ("async def main(a):\n    return a", {"a": 1}, 1),
-        ("import asyncio\nasync def main(a):\n    await asyncio.sleep(0)\n    return a", {"a": 1}, 1),
-        ("main = lambda a: a * 2", {"a": 2}, 4),
-        ("class main:\n    def __new__(cls, a): return a", {"a": 2}, 2),
-        ("result = [args, input_data]", {"a": 1}, [{"a": 1}, {"a": 1}]),
-        ("result = [args, input_data]", {"args": 1, "input_data": 2}, [1, 2]),
-        ("result = __name__", {"__name__": "x", "__builtins__": {}}, "__noetl__"),
-        ("def main(input):\n    return input['result']", {"result": 1}, 1),
-        ("result = result", {"result": 1}, 1),
-        ("x = main", {"main": "an input"}, None),
-        ("result = (1, {'t': (2,)})", {}, [1, {"t": [2]}]),
-        ("import decimal, datetime\nresult = [decimal.Decimal('1.5'), datetime.date(2030, 1, 2)]", {}, [1.5, "2030-01-02"]),
-        ("result = n * n", {"n": 2**70}, 2**140),
-        ("result = [{1: 'a', 2: {None: 3}}]", {}, [{"1": "a", "2": {"null": 3}}]),
-        ("result = args['my-key']", {"my-key": 1}, 1),
-    ],
-)  # fmt: skip
-def test_the_result_is_what_the_code_gives(
-    isolation: str, code: str, args: dict[str, Json], expected: Json
-) -> None:
-    assert result_of(code, args=args, spec={"isolation": isolation}) == expected
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[code for code, _, _ in CASES])
+def test_the_result_is_what_the_code_gives(isolation: str, number: int) -> None:
+    outcome = outcomes_with(isolation)[number]
+    assert (outcome.error, outcome.result) == (None, CASES[number][2])
 
 
 def test_code_sees_ordinary_module_globals() -> None:

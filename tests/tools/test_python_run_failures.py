@@ -1,10 +1,12 @@
 """What code does wrong is told in the lines of that code."""
 
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.tools.python_calls import failure_of, kind_and_message
+from noetl.model.outcome import Outcome
+from tests.tools.python_calls import call, failure_of, kind_and_message, run
 
 ISOLATIONS = ("pool", "fork", "inline")
 
@@ -66,24 +68,34 @@ def test_code_that_does_not_compile_tells_the_line() -> None:
     assert "line 2" in kind_and_message(outcome)[1]
 
 
+RAISED = [
+    ("import sys\nsys.exit(3)", "SystemExit: 3"),
+    ("raise SystemExit", "SystemExit"),
+    ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+    ("def main(): exit(0)", "SystemExit: 0"),
+    ("raise BaseException('x')", "BaseException: x"),
+    ("def main(a): return a", "TypeError: main() missing 1 required positional argument: 'a'"),
+    ("def f(): return f()\nf()", "RecursionError: maximum recursion depth exceeded"),
+    ("class E(Exception):\n    def __str__(self): raise E\nraise E", "E: (its text cannot be shown)"),
+    ("raise ValueError('\\ud800')", "ValueError: \\ud800"),
+    ("assert False", "AssertionError"),
+]  # fmt: skip
+
+
+@cache
+def outcomes_with(isolation: str) -> list[Outcome]:
+    """Of all that is raised, and after each of code that lives, one after the other on one tool."""
+    codes = (code for raised, _ in RAISED for code in (raised, "result = 'alive'"))
+    return run(*(call(code, spec={"isolation": isolation}) for code in codes))
+
+
 @pytest.mark.parametrize("isolation", ISOLATIONS)
-@pytest.mark.parametrize(
-    ("code", "message"),
-    [
-        ("import sys\nsys.exit(3)", "SystemExit: 3"),
-        ("raise SystemExit", "SystemExit"),
-        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
-        ("def main(): exit(0)", "SystemExit: 0"),
-        ("raise BaseException('x')", "BaseException: x"),
-        ("def main(a): return a", "TypeError: main() missing 1 required positional argument: 'a'"),
-        ("def f(): return f()\nf()", "RecursionError: maximum recursion depth exceeded"),
-        ("class E(Exception):\n    def __str__(self): raise E\nraise E", "E: (its text cannot be shown)"),
-        ("raise ValueError('\\ud800')", "ValueError: \\ud800"),
-        ("assert False", "AssertionError"),
-    ],
-)  # fmt: skip
-def test_whatever_is_raised_ends_the_task_alone(isolation: str, code: str, message: str) -> None:
-    assert kind_and_message(failure_of(code, spec={"isolation": isolation})) == ("python", message)
+@pytest.mark.parametrize("number", range(len(RAISED)), ids=[code for code, _ in RAISED])
+def test_whatever_is_raised_ends_the_task_alone(isolation: str, number: int) -> None:
+    outcome, after = outcomes_with(isolation)[2 * number :][:2]
+    assert outcome.status == "error"
+    assert kind_and_message(outcome) == ("python", RAISED[number][1])
+    assert after.result == "alive"
 
 
 @pytest.mark.parametrize("isolation", ["pool", "fork"])

@@ -1,5 +1,8 @@
 import os
+import select
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -219,3 +222,20 @@ def test_credentials_are_known_by_their_usual_names() -> None:
     }
     with pytest.raises(ToolError):
         s3_client_config("name")
+
+
+def test_the_server_of_the_tests_ends_with_its_parent(tmp_path: Path) -> None:
+    code = (
+        "from bench.s3_server import s3_server\n"
+        "with s3_server() as server:\n"
+        "    print(server.process.pid, flush=True)\n"
+        "    import signal; signal.pause()\n"
+    )
+    variables = {**os.environ, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        handle = os.pidfd_open(int(parent.stdout.readline()))
+        parent.kill()
+    assert select.select([handle], [], [], 60)[0]
+    os.close(handle)

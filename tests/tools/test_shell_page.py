@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from noetl.tools.shell.stream_capture import MAX_LOG, MAX_TEXT, TAIL
-from noetl.tools.shell.tool import GRACE
+from noetl.tools.process.captured_program import GRACE
+from noetl.tools.process.stream_capture import MAX_LOG, MAX_TEXT, TAIL
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tools" / "shell.md").read_text("utf-8")
 

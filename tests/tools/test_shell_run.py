@@ -13,7 +13,7 @@ import pytest
 from noetl.model.reference import StoredReference
 from noetl.stores.results.file_backend import FileResults
 from noetl.stores.results.result_store_objects import ResultStoreObjects
-from noetl.tools.shell.stream_capture import MAX_LOG, MAX_TEXT, TAIL
+from noetl.tools.process.stream_capture import MAX_LOG, MAX_TEXT, TAIL
 from tests.tools.shell_calls import call, error_of, outcome_of, result_of, with_tool
 
 PRINT = [sys.executable, "-c"]

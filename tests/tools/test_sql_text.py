@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from noetl.model.outcome import ToolError
-from noetl.tools.sql.text import POSTGRES, SQLITE, SqlDialect, plan_binding, split_statements
+from noetl.tools.sql.sql_task import controls_transaction
+from noetl.tools.sql.text import (
+    MYSQL,
+    POSTGRES,
+    SNOWFLAKE,
+    SQLITE,
+    SqlDialect,
+    plan_binding,
+    split_statements,
+)
 
 
 def texts(text: str, dialect: SqlDialect = POSTGRES) -> list[str]:
@@ -62,6 +71,14 @@ def test_a_text_is_split_where_postgres_would(text: str, expected: list[str]) ->
             ],
         ),
         ("begin; create table trigger_log (a); end", ["begin", "create table trigger_log (a)", "end"]),
+        ("create table trigger (begin int); x", ["create table trigger (begin int)", "x"]),
+        ("create index trigger on a (begin); x", ["create index trigger on a (begin)", "x"]),
+        (
+            "create trigger t after insert on a begin b; end; x",
+            ["create trigger t after insert on a begin b; end", "x"],
+        ),
+        ("create temporary trigger t begin b; end; x", ["create temporary trigger t begin b; end", "x"]),
+        ("create begin; x", ["create begin", "x"]),
     ],
 )
 def test_a_text_is_split_where_sqlite_would(text: str, expected: list[str]) -> None:
@@ -94,10 +111,17 @@ PIECES = [
     "end",
     "E'\\",
     "%s",
+    "begin not atomic",
+    "declare",
+    "end if",
+    "#",
+    "//",
+    "/*!",
+    "\\'",
 ]
 
 
-@given(st.lists(st.sampled_from(PIECES)).map(" ".join), st.sampled_from([POSTGRES, SQLITE]))
+@given(st.lists(st.sampled_from(PIECES)).map(" ".join), st.sampled_from([POSTGRES, SQLITE, MYSQL, SNOWFLAKE]))
 def test_any_text_is_taken_apart_without_loss(text: str, dialect: SqlDialect) -> None:
     offset = 0
     for statement in split_statements(text, dialect):
@@ -181,3 +205,82 @@ def test_values_that_do_not_go_with_the_statement_are_refused(
         plan_binding(statement, POSTGRES, named=isinstance(params, dict)).values(params)
     assert message in str(refused.value)
     assert refused.value.info.kind == "input"
+
+
+@pytest.mark.parametrize(
+    ("text", "statements"),
+    [
+        ("select 1 -- a; b\n; select 2 # c; d\n; select 5--2;", ["select 1 -- a; b", "select 2 # c; d", "select 5--2"]),
+        ("select 'a\\'; b', \"c;\\\"\", `d;`; select 2", ["select 'a\\'; b', \"c;\\\"\", `d;`", "select 2"]),
+        ("/* a; */ select 1; /*!40101 set @a = 1; */; /*M!100100 set @b = 2 */", ["/* a; */ select 1", "/*!40101 set @a = 1; */", "/*M!100100 set @b = 2 */"]),
+        ("begin; select 1; commit", ["begin", "select 1", "commit"]),
+        ("begin not atomic select 1; select 2; end; select 3", ["begin not atomic select 1; select 2; end", "select 3"]),
+        (
+            ("create or replace definer=`a`@`b` procedure p() begin if x then select 1; end if; case y when 1 then begin end; "
+            "end case; repeat set z = case z when 1 then 2 end; until z end repeat; end; select 2"),
+            [
+                ("create or replace definer=`a`@`b` procedure p() begin if x then select 1; end if; case y when 1 then begin end; "
+                "end case; repeat set z = case z when 1 then 2 end; until z end repeat; end"),
+                "select 2",
+            ],
+        ),
+        (
+            "create trigger t before insert on a for each row begin set new.end = 1, @begin = 2; end; select 2",
+            ["create trigger t before insert on a for each row begin set new.end = 1, @begin = 2; end", "select 2"],
+        ),
+        ("create table event (`begin` int, function int); select 1", ["create table event (`begin` int, function int)", "select 1"]),
+    ],
+)  # fmt: skip
+def test_scripts_of_mysql_are_taken_apart(text: str, statements: list[str]) -> None:
+    assert texts(text, MYSQL) == statements
+
+
+@pytest.mark.parametrize(
+    ("text", "statements"),
+    [
+        ("select 1 // a; b\n; select 2 -- c; d", ["select 1 // a; b", "select 2 -- c; d"]),
+        ("select 'a\\'; b', $$c; '$$, \"d;\"; select 2", ["select 'a\\'; b', $$c; '$$, \"d;\"", "select 2"]),
+        ("begin; select 1; commit", ["begin", "select 1", "commit"]),
+        ("begin transaction; select 1; commit", ["begin transaction", "select 1", "commit"]),
+        ("begin work name a; select 1; rollback", ["begin work name a", "select 1", "rollback"]),
+        ("begin let x := 1; return x; end; select 2", ["begin let x := 1; return x; end", "select 2"]),
+        (
+            "declare x int; begin for r in c do x := 1; end for; begin x := 2; end; end; select 2",
+            ["declare x int; begin for r in c do x := 1; end for; begin x := 2; end; end", "select 2"],
+        ),
+        (
+            "create procedure p() returns int as declare x int; begin return x; end; select 2",
+            ["create procedure p() returns int as declare x int; begin return x; end", "select 2"],
+        ),
+    ],
+)
+def test_scripts_of_snowflake_are_taken_apart(text: str, statements: list[str]) -> None:
+    assert texts(text, SNOWFLAKE) == statements
+
+
+def test_a_block_that_is_run_is_no_transaction() -> None:
+    for text, dialect in (("begin not atomic select 1; end", MYSQL), ("begin return 1; end", SNOWFLAKE)):
+        (statement,) = split_statements(text, dialect)
+        assert not controls_transaction(statement)
+        (first, *_) = split_statements("begin; select 1", dialect)
+        assert controls_transaction(first)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "params", "bound", "values"),
+    [
+        (MYSQL, "select ?, ?", [1, 2], "select ?, ?", [1, 2]),
+        (MYSQL, "select :a, :b, :a, @c := :b", {"a": 1, "b": 2}, "select ?, ?, ?, @c := ?", [1, 2, 1, 2]),
+        (MYSQL, "select %s, '?', `?`, \"?\" # ?", [1], "select ?, '?', `?`, \"?\" # ?", [1]),
+        (MYSQL, "select %(a)s %% %(a)s", {"a": 1}, "select ? % ?", [1, 1]),
+        (SNOWFLAKE, "select ?, $$?$$ // ?", [1], "select ?, $$?$$ // ?", [1]),
+        (SNOWFLAKE, "select :2, :1, :2", [1, 2], "select ?, ?, ?", [2, 1, 2]),
+        (SNOWFLAKE, "select a:b.c::int, :b, \"x\":b, f(x):b", {"b": 2}, "select a:b.c::int, ?, \"x\":b, f(x):b", [2]),
+    ],
+)  # fmt: skip
+def test_placeholders_become_those_of_mysql_and_snowflake(
+    dialect: SqlDialect, text: str, params: list[int], bound: str, values: list[int]
+) -> None:
+    (statement,) = split_statements(text, dialect)
+    plan = plan_binding(statement, dialect, named=isinstance(params, dict))
+    assert (plan.text, plan.values(params)) == (bound, values)

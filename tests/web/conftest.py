@@ -1,4 +1,4 @@
-"""A server with the page, which all tests of a process share, and a browser for the tests of a module."""
+"""A server with the page and a browser, which all tests of a process share."""
 
 import os
 import shutil
@@ -7,15 +7,30 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    expect,
+    sync_playwright,
+)
 
 from noetl.web.assets import PAGE
 from tests.server.server_process import ServerProcess, server_process
 from tests.web.shop_playbooks import PLAYBOOKS
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+BROWSERS = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
 collect_ignore_glob = ["test_*.py"] if os.environ.get("NOETL_TEST_BROWSER") == "no" else []
 
+expect.set_options(timeout=60_000)  # for a machine that is busy with other things
 OpenPage = Callable[..., Page]
 Theme: TypeAlias = Literal["light", "dark"]
 
@@ -31,7 +46,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield process
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """Its driver keeps an event loop in this thread: what runs one of its own must come before, or after."""
     program = next(filter(None, map(shutil.which, BROWSERS)), None)

@@ -103,6 +103,28 @@ workflow:
 - step: end
   tool: {kind: noop, args: {}}
 """
+LARGEST = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: largest, path: page/largest}
+workflow:
+- step: start
+  tool:
+    name: rows
+    kind: python
+    code: "def main():\\n    return [{'number': n, 'text': 'x' * 1000} for n in range(60_000)]"
+"""
+PARTS = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: parts, path: page/parts}
+workflow:
+- step: start
+  spec: {result: {inline_max_bytes: 100}}
+  loop: {in: "{{ range(250) | list }}", iterator: n}
+  tool: {name: add, kind: noop, args: {n: "{{ iter.n }}", text: "row {{ iter.n }} of those that are stored in parts"}}
+  set: {ctx.all: "{{ event.result }}"}
+"""
 
 
 def thousand_steps() -> str:

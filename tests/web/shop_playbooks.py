@@ -19,7 +19,7 @@ workflow:
     args: {limit: "{{ workload.limit }}", shop: "{{ workload.shop }}"}
     code: |
       def main(limit, shop):
-          if shop == "bad":
+          if shop.startswith("bad"):
               raise ValueError(f"no price for {shop}")
           return {"total": limit * 2}
   next:
@@ -62,6 +62,20 @@ metadata: {name: hold, path: shop/hold}
 workflow:
 - step: ask
   tool: {kind: wait, signal: go}
+"""
+SEATS = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: seats, path: shop/seats}
+workflow:
+- step: each
+  loop: {in: [ada, bert, cleo], iterator: guest, spec: {mode: parallel, max_in_flight: 3}}
+  tool:
+    name: ask
+    kind: wait
+    signal: seated
+    title: "Where does {{ iter.guest }} sit?"
+    schema: {type: object, required: [seat], properties: {seat: {type: integer, title: Seat}}}
 """
 NOTHING = """\
 apiVersion: noetl.io/v2

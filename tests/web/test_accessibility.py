@@ -7,7 +7,9 @@ from noetl.ports.http_api import StartExecution
 from tests.server.server_process import ServerProcess
 from tests.web import axe
 from tests.web.conftest import OpenPage
+from tests.web.shop_playbooks import NOTHING
 
+LONG = "shop/refunds-of-the-northern-warehouses-with-a-name-that-does-not-end/nightly-reconciliation"
 PAGES = {
     "/": "Home",
     "/executions": "Executions",
@@ -26,7 +28,31 @@ PAGES = {
     "/tokens": "Tokens",
     "/audit": "Audit",
     "/nowhere": "There is no such page",
+    "/edit/new": "New playbook",
+    f"/playbooks/{LONG}": LONG,
+    f"/playbooks/{LONG}?tab=versions": LONG,
+    f"/playbooks/{LONG}?step=a_step_whose_name_is_as_long_as_some_people_like_theirs": LONG,
+    f"/run/{LONG}": f"Run {LONG}",
+    f"/edit/{LONG}": LONG,
+    "/executions/nothing": "Execution nothing",
+    "/playbooks/shop/missing": "shop/missing",
 }
+SQUEEZED = """() => {
+  const head = document.querySelector("h1");
+  const style = getComputedStyle(head);
+  const range = document.createRange();
+  range.selectNodeContents(head);
+  const text = [...range.getClientRects()].reduce((sum, box) => sum + box.width, 0);
+  const room = document.querySelector("main").clientWidth - 24;
+  const lines = Math.round(head.getBoundingClientRect().height / parseFloat(style.lineHeight));
+  return lines > Math.ceil(text / Math.min(room, 500)) + 2 ? `the head has ${lines} lines` : "";
+}"""
+"""A head that has too little room beside its buttons."""
+BROKEN_WORDS = """() => [...document.querySelectorAll("td, .badge, .status, .count, nav a")]
+  .filter(cell => cell.checkVisibility() && cell.childElementCount === 0 && /^\\w{2,12}$/.test(cell.textContent))
+  .filter(cell => { const range = document.createRange(); range.selectNodeContents(cell); return range.getClientRects().length > 1; })
+  .map(cell => `broken: ${cell.textContent}`).join(", ")"""
+"""Short words that had to be broken for want of room."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -39,6 +65,11 @@ def _something_to_see(server: ServerProcess) -> None:
         )
         client.wait(started.execution_id, timeout=30)
     client.start(StartExecution(path="shop/hold"))
+    name = "a_step_whose_name_is_as_long_as_some_people_like_theirs"
+    text = NOTHING.replace("shop/nothing", LONG).replace("step: start", f"step: {name}")
+    client.register(text)
+    client.register(text.replace("- step:", f"- desc: {'It is described at length. ' * 5}\n  step:"))
+    client.create_token("a-robot-with-a-name-that-is-too-long-for-the-column-of-a-table", "operator")
 
 
 def _settle(page: Page, heading: str) -> None:
@@ -88,8 +119,9 @@ def test_nothing_is_wider_than_the_window_nor_moves(open_page: OpenPage, width: 
             "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(globalThis.shift ?? 0))))"
         )
         small = page.evaluate(axe.SMALL_TARGETS)
-        if beyond > 0 or shift > 0.001 or small:
-            wide[path] = f"{beyond} pixels beyond, shift {shift}, small targets {small}"
+        squeezed = page.evaluate(SQUEEZED) or page.evaluate(BROKEN_WORDS)
+        if beyond > 0 or shift > 0.001 or small or squeezed:
+            wide[path] = f"{beyond} pixels beyond, shift {shift}, small targets {small}, {squeezed}"
     assert wide == {}
 
 

@@ -30,12 +30,12 @@ def test_the_first_load_is_small() -> None:
 def test_no_page_but_the_editor_loads_more_than_its_share() -> None:
     modules: dict[str, list[str]] = json.loads((PAGE / "modules.json").read_text())
     pages = [entry for entry in modules if entry.startswith("src/page/")]
-    assert {page: size for page in pages if (size := _packed(*FIRST, page)) > 80 * KILOBYTE} == {}
+    assert {page: size for page in pages if (size := _packed(*FIRST, page)) > 60 * KILOBYTE} == {}
 
 
 def test_the_editor_is_within_its_budget_and_comes_late() -> None:
     assert _packed("src/editor/editor.ts") <= 150 * KILOBYTE
-    assert _packed(*FIRST, "src/page/edit.tsx") <= 80 * KILOBYTE
+    assert _packed(*FIRST, "src/page/edit.tsx") <= 60 * KILOBYTE
 
 
 def test_what_is_loaded_first_is_what_was_weighed(open_page: OpenPage) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from noetl.ports.http_api import StartExecution
 from tests.cli.command_line import run
@@ -84,7 +84,7 @@ def test_every_panel_shows_what_replay_says(
         expect(page.locator(".timeline-row")).to_have_count(len(state["steps"]))
         if at < last - 1:
             expect(_details(page)).to_contain_text("report has not run at this event")
-        assert f"at={at}" in page.url
+        expect(page).to_have_url(re.compile(f"[?&]at={at}(&|$)"))
     expect(_details(page).locator(".data-part", has_text="ctx")).to_contain_text("total: 30")
 
 
@@ -113,6 +113,32 @@ def test_keys_walk_through_the_events(open_page: OpenPage, completed: str) -> No
     page.get_by_role("tab", name="Why").focus()
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("tab", name="Data")).to_be_focused()
+
+
+def test_keys_lead_from_error_to_error_and_the_end_is_followed(
+    server: ServerProcess, open_page: OpenPage, failed: str
+) -> None:
+    events = server.client.events(failed).events
+    errors = [event["seq"] for event in events if event["status"] == "error"]
+    assert len(errors) > 3
+    page = open_page(f"/executions/{failed}?at=1")
+    slider = page.get_by_role("slider", name="Event")
+    expect(slider).to_have_value("1")
+    for seq in errors[:3]:
+        page.keyboard.press("}")
+        expect(slider).to_have_value(str(seq))
+    page.keyboard.press("{")
+    expect(slider).to_have_value(str(errors[1]))
+    page.keyboard.press("{")
+    page.keyboard.press("{")
+    expect(slider).to_have_value(str(errors[0]))
+    latest = page.get_by_role("button", name="latest")
+    expect(latest).to_have_attribute("aria-pressed", "false")
+    slider.press("End")
+    expect(latest).to_have_attribute("aria-pressed", "true")
+    expect(page).not_to_have_url(re.compile("[?&]at="))
+    slider.press("ArrowLeft")
+    expect(page).to_have_url(re.compile(f"[?&]at={len(events) - 1}(&|$)"))
 
 
 def test_the_outline_does_what_the_picture_does(open_page: OpenPage, completed: str) -> None:
@@ -180,33 +206,6 @@ def test_a_viewer_sees_and_may_do_nothing(server: ServerProcess, open_page: Open
     expect(page.get_by_role("button", name="Export")).to_be_visible()
     for name in ("Retry", "Fork", "Cancel", "Signal", "Pause"):
         expect(page.get_by_role("button", name=name)).to_have_count(0)
-
-
-def test_an_export_is_read_without_a_server(
-    browser: Browser, open_page: OpenPage, completed: str, tmp_path: Path
-) -> None:
-    page = open_page(f"/executions/{completed}")
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Export").click()
-    file = tmp_path / "exported.html"
-    download.value.save_as(file)
-    text = file.read_text()
-    assert "page-secret-4711" not in text
-    context = browser.new_context()
-    requests: list[str] = []
-    context.on("request", lambda request: requests.append(request.url))
-    offline = context.new_page()
-    offline.goto(file.as_uri())
-    offline.get_by_role("button", name="big, not reached").click()
-    expect(offline.get_by_role("tabpanel")).to_contain_text("big did not run")
-    offline.get_by_role("button", name="start, completed").first.click()
-    offline.get_by_role("tab", name="Logs").click()
-    expect(offline.get_by_role("log").get_by_text("priced order")).to_have_count(3)
-    offline.get_by_role("slider", name="Event").fill("6")
-    expect(offline.get_by_role("button", name=re.compile("^report, not reached"))).to_be_visible()
-    expect(offline.get_by_role("button", name="Retry")).to_have_count(0)
-    assert [url for url in requests if not url.startswith("file:")] == []
-    context.close()
 
 
 @pytest.mark.parametrize("width", [360, 1024, 1440])

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from noetl.ports.http_api import StartExecution
 from tests.server.server_process import ServerProcess
 from tests.web.conftest import OpenPage
-from tests.web.page_playbooks import ORDERS, PARENT
+from tests.web.page_playbooks import LARGEST, ORDERS, PARENT, PARTS
 
 
 @pytest.fixture(scope="module")
@@ -30,11 +30,68 @@ def test_a_large_value_is_read_a_hundred_rows_at_a_time(open_page: OpenPage, par
     _card(page, "talk", "waiting")
     value = page.get_by_role("tabpanel").locator(".stored")
     value.get_by_role("button", name="Show 100 rows").click()
-    expect(value).to_contain_text("100 of 20\u202f000 rows")
+    expect(value).to_contain_text("rows 1\u2013100 of 20\u202f000")
     expect(value.locator("tbody tr")).to_have_count(100)
-    value.get_by_role("button", name="Next 100 rows").click()
-    expect(value).to_contain_text("200 of 20\u202f000 rows")
+    value.get_by_role("button", name="Next").click()
+    expect(value).to_contain_text("rows 101\u2013200 of 20\u202f000")
+    expect(value.locator("tbody tr")).to_have_count(100)
+    expect(value.locator("tbody tr").first).to_contain_text("100")
+    value.get_by_role("button", name="Previous").click()
+    expect(value).to_contain_text("rows 1\u2013100 of")
+    expect(value.get_by_role("button", name="Previous")).to_be_disabled()
     assert page.evaluate("document.querySelectorAll('*').length") < 3_000
+
+
+@pytest.mark.timeout(180)
+def test_a_result_as_large_as_a_task_may_have_stays_on_the_server(
+    server: ServerProcess, open_page: OpenPage
+) -> None:
+    """Sixty megabytes, of which a page is read."""
+    server.client.register(LARGEST)
+    started = server.client.start(StartExecution(path="page/largest"))
+    assert server.client.wait(started.execution_id, timeout=120).status == "completed"
+    page = open_page("/")
+    received: list[int] = []
+    page.on("response", lambda response: received.append(int(response.headers.get("content-length", 0))))
+    page.goto(f"/executions/{started.execution_id}?step=start&tab=data")
+    value = page.get_by_role("tabpanel").locator(".stored").first
+    expect(value).to_contain_text("kept apart, 58.8 MiB")
+    value.get_by_role("button", name="Show 100 rows").click()
+    expect(value).to_contain_text("rows 1\u2013100 of 60\u202f000", timeout=30_000)
+    value.get_by_role("button", name="Next").click()
+    expect(value.locator("tbody tr").first).to_contain_text("100", timeout=30_000)
+    assert sum(received) < 1_000_000
+    assert page.evaluate("document.querySelectorAll('*').length") < 3_000
+    assert page.evaluate("performance.memory.usedJSHeapSize") < 50_000_000
+
+
+def test_a_list_that_is_stored_in_parts_is_paged_like_any_other(
+    server: ServerProcess, open_page: OpenPage
+) -> None:
+    server.client.register(PARTS)
+    started = server.client.start(StartExecution(path="page/parts"))
+    server.client.wait(started.execution_id)
+    page = open_page("/")
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url) if "/results/" in request.url else None)
+    page.goto(f"/executions/{started.execution_id}?step=start&tab=data")
+    value = page.get_by_role("tabpanel").locator(".stored").first
+    value.get_by_role("button", name="Show 100 rows").click()
+    expect(value).to_contain_text("rows 1\u2013100 of 250")
+    first = len(requests)
+    assert 1 < first < 60
+    rows = value.locator("tbody tr")
+    expect(rows).to_have_count(100)
+    value.get_by_role("button", name="Next").click()
+    expect(value).to_contain_text("rows 101\u2013200 of 250")
+    expect(rows.first).to_contain_text("row 100 of those")
+    value.get_by_role("button", name="Next").click()
+    expect(value).to_contain_text("rows 201\u2013250 of 250")
+    expect(rows).to_have_count(50)
+    expect(rows.last).to_contain_text("row 249 of those")
+    expect(value.get_by_role("button", name="Next")).to_be_disabled()
+    # None was read twice, and none before it was asked for.
+    assert len(requests) < 3 * first
 
 
 def test_a_child_opens_in_place_and_leads_to_its_page(open_page: OpenPage, parent: str) -> None:

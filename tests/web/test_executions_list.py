@@ -114,7 +114,7 @@ def test_chosen_executions_are_cancelled_together(
     page.get_by_role("button", name="Cancel…").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("noetl executions cancel")
-    dialog.get_by_role("button", name="Cancel them").click()
+    dialog.get_by_role("button", name="Cancel 2 executions").click()
     expect(page.get_by_text("2 executions cancelled")).to_be_visible()
     expect(page.locator(".grid-body").get_by_text("cancelled")).to_have_count(2)
 

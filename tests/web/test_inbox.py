@@ -6,7 +6,7 @@ from playwright.sync_api import Locator, Page, expect
 from noetl.ports.http_api import StartExecution
 from tests.server.server_process import ServerProcess
 from tests.web.conftest import OpenPage
-from tests.web.shop_playbooks import APPROVAL
+from tests.web.shop_playbooks import APPROVAL, SEATS
 
 
 @pytest.fixture
@@ -37,6 +37,11 @@ def test_a_question_is_answered_on_a_phone(server: ServerProcess, open_page: Ope
     expect(card).to_have_count(0)
     detail = server.client.wait(waiting, timeout=30)
     assert detail.status == "completed"
+    answer = {"decision": "approve", "reason": "loyal customer", "amount": 12.5}
+    (received,) = (
+        event for event in server.client.events(waiting).events if event["name"] == "SignalReceived"
+    )
+    assert received["data"]["payload"] == answer
 
 
 def test_the_inbox_follows_what_others_ask_and_answer(server: ServerProcess, open_page: OpenPage) -> None:
@@ -55,3 +60,53 @@ def test_who_may_only_look_sees_no_form(server: ServerProcess, open_page: OpenPa
     card = _card(page, waiting)
     expect(card).to_contain_text("Your role may look, not answer.")
     expect(card.get_by_role("button", name="Send the answer")).to_have_count(0)
+
+
+def test_an_answer_reaches_the_wait_that_it_was_written_for(
+    server: ServerProcess, open_page: OpenPage
+) -> None:
+    server.client.register(SEATS)
+    ids = [server.client.start(StartExecution(path="shop/seats")).execution_id for _ in range(3)]
+    page = open_page("/inbox")
+    first, second, third = (_card(page, execution_id) for execution_id in ids)
+    expect(first).to_have_count(3)
+    expect(second).to_have_count(3)
+    expect(third).to_have_count(3)
+
+    def card(cards: Locator, guest: str) -> Locator:
+        return cards.filter(has=page.get_by_role("heading", name=f"Where does {guest} sit?"))
+
+    for guest, seat in (("cleo", 3), ("ada", 1), ("bert", 2)):
+        card(first, guest).get_by_label("Seat").fill(str(seat))
+    # What is written elsewhere stays while cards go.
+    card(second, "bert").get_by_label("Seat").fill("22")
+    card(second, "bert").get_by_role("button", name="Send the answer").click()
+    expect(second).to_have_count(2)
+    for guest in ("cleo", "bert", "ada"):
+        card(first, guest).get_by_role("button", name="Send the answer").click()
+        expect(card(first, guest)).to_have_count(0)
+    seats = server.client.wait(ids[0], timeout=30).result
+    assert seats == [{"seat": 1}, {"seat": 2}, {"seat": 3}]
+    (received,) = (
+        event for event in server.client.events(ids[1]).events if event["name"] == "SignalReceived"
+    )
+    assert received["data"]["payload"] == {"seat": 22}
+    # Waits are called alike in both: a link leads to that of its execution.
+    waits = server.client.waits(execution_id=ids[1]).waits
+    page.goto(f"/inbox?wait={ids[1]}/{waits[0].wait}")
+    expect(page.locator(".wait.chosen")).to_have_count(1)
+    expect(page.locator(".wait.chosen").locator(f"a[href$='{ids[1]}']").first).to_be_visible()
+    for execution_id in ids[1:]:
+        server.client.cancel(execution_id)
+
+
+def test_more_waits_than_fit_are_shown_when_asked_for(server: ServerProcess, open_page: OpenPage) -> None:
+    label = {"of": "many-waits"}
+    started = server.client.start_many([StartExecution(path="shop/hold", labels=label)] * 101)
+    page = open_page("/inbox")
+    expect(page.get_by_text("100 waits or more, the oldest first")).to_be_visible()
+    page.get_by_role("button", name="Show more").click()
+    expect(_card(page, str(started.executions[-1].execution_id))).to_be_visible()
+    expect(page.get_by_role("button", name="Show more")).to_have_count(0)
+    server.client.bulk("cancel", {"labels": label})
+    expect(page.get_by_text("of=many-waits")).to_have_count(0)

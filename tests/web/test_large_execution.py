@@ -1,5 +1,7 @@
 """Ten thousand events and a thousand steps: few elements, little memory, and every event a moment away."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -10,6 +12,16 @@ from tests.web.page_playbooks import MANY, thousand_steps
 
 MOST_ELEMENTS = 3_000
 MOST_HEAP = 50_000_000
+DRAG = """last => new Promise(done => {
+  const slider = document.querySelector("input[type=range]");
+  let moves = 0;
+  const move = () => {
+    slider.value = ++moves;
+    slider.dispatchEvent(new Event("input", {bubbles: true}));
+    moves < last ? setTimeout(move) : done();
+  };
+  move();
+})"""
 
 
 def _ended(server: ServerProcess, text: str, path: str) -> str:
@@ -34,6 +46,12 @@ def test_ten_thousand_events_are_a_few_elements(server: ServerProcess, open_page
     page.get_by_role("slider", name="Event").fill("5000")
     expect(page.locator(".event-row.chosen .event-seq")).to_have_text("5000")
     expect(page.locator(".net-card[data-step=start]")).to_have_attribute("aria-label", "start, running")
+    page.evaluate(DRAG, 400)
+    expect(page.locator(".event-row.chosen .event-seq")).to_have_text("400")
+    expect(page).to_have_url(re.compile("[?&]at=400(&|$)"))
+    page.go_back()
+    page.go_forward()
+    expect(page.get_by_role("slider", name="Event")).to_have_value("400")
     page.get_by_label("Search events").fill("StepDone end")
     expect(page.get_by_role("option")).to_have_count(1)
     _weigh(page)
@@ -45,6 +63,7 @@ def test_a_thousand_steps_are_one_canvas(server: ServerProcess, open_page: OpenP
     page = open_page(f"/executions/{execution_id}")
     net = page.get_by_role("group", name="Net of the execution")
     expect(net.get_by_role("button", name="start, completed")).to_be_visible()
+    page.get_by_role("button", name="latest").click()
     page.get_by_role("button", name="Show all").first.click()
     net.focus()
     for _ in range(30):

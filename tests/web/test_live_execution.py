@@ -1,6 +1,7 @@
 """An execution while it runs: it is followed without a reload, and steered."""
 
 import re
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,20 @@ def test_who_looks_at_an_event_stays_there(server: ServerProcess, open_page: Ope
     _card(page, "last", "waiting")
 
 
+def test_what_is_under_way_lasts_until_now(server: ServerProcess, open_page: OpenPage, gated: str) -> None:
+    page = open_page("/")
+    row = page.get_by_role("button", name=re.compile("^start, waiting, 2 h"))
+    page.clock.set_fixed_time(datetime.now() + timedelta(hours=2))
+    page.goto(f"/executions/{gated}")
+    expect(row).to_be_visible()
+    page.get_by_role("slider", name="Event").press("ArrowLeft")
+    expect(page.get_by_role("button", name=re.compile("^start, .*ms"))).to_be_visible()
+    page.get_by_role("button", name="live").click()
+    expect(row).to_be_visible()
+    server.client.signal(gated, "go")
+    expect(page.get_by_role("button", name=re.compile("^start, completed, .*m?s"))).to_be_visible()
+
+
 def test_signal_pause_resume_and_cancel(open_page: OpenPage, gated: str) -> None:
     page = open_page(f"/executions/{gated}")
     page.get_by_role("button", name="Pause").click()
@@ -140,7 +155,7 @@ def test_a_retry_says_what_it_reopens(server: ServerProcess, open_page: OpenPage
     page = open_page(f"/executions/{execution_id}")
     page.get_by_role("button", name="Retry report").click()
     expect(page.get_by_role("dialog")).to_contain_text("1 run reopened: report")
-    _confirm(page, "Retry")
+    assert _confirm(page, "Retry") == f"noetl executions retry {execution_id}"
     slider = page.get_by_role("slider", name="Event")
     expect(slider).not_to_have_attribute("max", str(before))
     _status(page, "failed")

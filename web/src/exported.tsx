@@ -4,6 +4,7 @@ import { answerFrom, ApiError } from "./api/client";
 import { ExecutionView } from "./page/execution";
 import { questionKey, type ExportedData } from "./page/execution/export";
 import { ExecutionModel } from "./page/execution/model";
+import { setQuery } from "./router";
 
 const data = JSON.parse(document.getElementById("data")!.textContent!) as ExportedData;
 
@@ -17,17 +18,27 @@ answerFrom((method, route, query) => {
     const lines = query.after ? [] : data.lines.filter((line) => !query.step || line.step === query.step);
     return { lines, next_cursor: null, last: "all" };
   }
-  const answer = data.answers[questionKey(route, query)];
-  if (answer !== undefined) return answer;
+  const number = data.answers[questionKey(route, query)];
+  if (number !== undefined) return JSON.parse(data.texts[number]!);
   throw new ApiError({
     type: "about:blank",
     title: "this is not in the file",
     status: 404,
     code: "not_found",
-    hint: `The file has why and values at event ${data.moments.join(" and ")}; the net, the time, the events and the logs at every event.`,
+    hint: route.startsWith("results/") ? "The file has the first rows of a value that is kept apart." : momentHint(Number(query.at)),
   });
 });
 
+/** Of a large execution the file has why and values at some events: which are near. */
+function momentHint(at: number): string {
+  const before = data.moments.findLast((moment) => moment < at);
+  const after = data.moments.find((moment) => moment > at);
+  const near = [before, after].filter((moment) => moment !== undefined).join(" and ");
+  return `The file has the net, the time, the events and the logs at every event, why and values at some: ${near || "no others"}.`;
+}
+
+// It opens as the page looked that it was made from, unless its address says something else.
+if (!location.search) setQuery(Object.fromEntries(new URLSearchParams(data.view)));
 const model = new ExecutionModel(data.id);
 render(<ExecutionView model={model} />, document.getElementById("app")!);
 void model.load();

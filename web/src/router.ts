@@ -1,5 +1,5 @@
 /** The URL is the state. Paths here begin with `/` and do not have the prefix that `<base>` names. */
-import { computed, signal } from "@preact/signals";
+import { computed, signal, type ReadonlySignal } from "@preact/signals";
 
 export type Query = Record<string, string | number | boolean | null | undefined>;
 export interface Place {
@@ -15,6 +15,18 @@ let guard: (() => boolean) | null = null;
 export const place = computed(() => current.value);
 export const path = computed(() => current.value.path);
 let arrived = false;
+const queryValues = new Map<string, ReadonlySignal<string | null>>();
+/** What the page shows and the address will when it rests, see `settleQuery` and `RestingQuery`. */
+let unwritten: Query = {};
+let writeTimer: ReturnType<typeof setTimeout> | undefined;
+const WRITE_PAUSE = 100;
+
+/** One key of the query. Who reads it renders again when that key changes, not with every event of a slider. */
+export function queryValue(key: string): string | null {
+  let value = queryValues.get(key);
+  if (!value) queryValues.set(key, (value = computed(() => current.value.query.get(key))));
+  return value.value;
+}
 
 /** Whether a new path was gone to since this was asked: then the head of its page takes the focus. */
 export function takeArrival(): boolean {
@@ -23,11 +35,27 @@ export function takeArrival(): boolean {
   return before;
 }
 
-function read(): Place {
+function read(url: URL | Location = location): Place {
   return {
-    path: decodeURI(location.pathname.slice(prefix.length)) || "/",
-    query: new URLSearchParams(location.search),
+    path: decodeURI(url.pathname.slice(prefix.length)) || "/",
+    query: new URLSearchParams(url.search),
   };
+}
+
+function writeLater(changes: Query): void {
+  Object.assign(unwritten, changes);
+  clearTimeout(writeTimer);
+  writeTimer = setTimeout(writeAddress, WRITE_PAUSE);
+}
+
+/** Always into the entry of the history that is shown: Back leads to where things stood before something was chosen. */
+function writeAddress(): void {
+  clearTimeout(writeTimer);
+  if (!Object.keys(unwritten).length) return;
+  const address = withQuery(unwritten);
+  unwritten = {};
+  history.replaceState(null, "", address);
+  current.value = read();
 }
 
 /** The address of a path with a query; keys that are null, undefined, empty or false are left out. */
@@ -41,6 +69,7 @@ export function navigate(address: string, how: "push" | "replace" = "push"): voi
   const before = current.value.path;
   if (before !== pathOf(address) && guard && !guard()) return;
   if (before !== pathOf(address)) guard = null;
+  writeAddress();
   history[how === "push" ? "pushState" : "replaceState"](null, "", address);
   current.value = read();
   if (before !== current.value.path) {
@@ -55,8 +84,46 @@ function pathOf(address: string): string {
 
 /** Changes keys of the query and leaves the others. `replace`: Back does not come here again. */
 export function setQuery(changes: Query, how: "push" | "replace" = "replace"): void {
-  const query: Query = Object.fromEntries(current.value.query);
-  navigate(href(current.value.path, { ...query, ...changes }), how);
+  writeAddress();
+  navigate(withQuery(changes), how);
+}
+
+function withQuery(changes: Query): string {
+  const { path: shown, query } = current.peek();
+  return href(shown, { ...Object.fromEntries(query), ...changes });
+}
+
+/**
+ * As `setQuery`, for what changes with every frame: the page follows at once, the address when it rests.
+ *
+ * Writing it takes some 3 ms, and a frame has 8 for all scripts.
+ */
+export function settleQuery(changes: Query): void {
+  current.value = read(new URL(withQuery(changes), document.baseURI));
+  writeLater(changes);
+}
+
+addEventListener("pagehide", writeAddress);
+
+/** A key of the query, as `settleQuery`, that moves without all else that reads the place: a zoom, say. */
+export class RestingQuery {
+  readonly value = signal<string | null>(null);
+
+  constructor(private readonly key: string) {
+    this.value.value = current.peek().query.get(key);
+  }
+
+  /** Follows the URL until what it gives is called. */
+  follow(): () => void {
+    return current.subscribe(({ query }) => {
+      if (!(this.key in unwritten)) this.value.value = query.get(this.key);
+    });
+  }
+
+  set(text: string | null): void {
+    this.value.value = text;
+    writeLater({ [this.key]: text });
+  }
 }
 
 /** Keeps the page from being left while `mayLeave` says no. Gives what ends that. */
@@ -73,6 +140,9 @@ export function guardLeaving(mayLeave: () => boolean): () => void {
 }
 
 addEventListener("popstate", () => {
+  // It would be written over the entry that was gone to.
+  clearTimeout(writeTimer);
+  unwritten = {};
   const before = current.value.path;
   current.value = read();
   if (before !== current.value.path) {
@@ -89,6 +159,7 @@ addEventListener("click", (event) => {
   const target = pathOf(link.href);
   if (!link.pathname.startsWith(prefix) || target.startsWith("/api/") || link.getAttribute("href")?.startsWith("#")) return;
   event.preventDefault();
+  writeAddress();
   if (link.href !== location.href) navigate(link.href);
 });
 

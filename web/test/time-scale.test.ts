@@ -1,6 +1,6 @@
 import * as assert from "node:assert/strict";
 import { test } from "node:test";
-import { FoldedScale, roundStep } from "../src/time/scale";
+import { FoldedScale, idleUntil, roomFor, roundStep } from "../src/time/scale";
 
 test("a long idle stretch takes a twentieth of what happened", () => {
   const scale = new FoldedScale(0, 7_300, [[100, 7_200]]);
@@ -25,4 +25,16 @@ test("ticks are round and never in a fold", () => {
   const scale = new FoldedScale(0, 10_000, [[2_000, 9_000]]);
   assert.deepEqual(scale.ticks(0, scale.length, 3), [0, 1_000, 2_000, 9_000, 10_000]);
   assert.equal(roundStep(11_000_000), 15_000_000);
+});
+
+test("what has been idle since the last event is idle until now", () => {
+  assert.deepEqual(idleUntil(90, 50, [[10, 20]]), [[10, 20], [50, 90]]);
+  assert.deepEqual(idleUntil(90, 50, [[10, 20], [30, 50]]), [[10, 20], [30, 90]]);
+  assert.deepEqual(idleUntil(90, 50, []), [[50, 90]]);
+});
+
+test("the room for what is under way grows now and then, and is never short", () => {
+  const ends = Array.from({ length: 600 }, (_, second) => roomFor(5, 5 + (second + 1) * 1_000_000));
+  ends.forEach((end, second) => assert.ok(end >= 5 + (second + 1) * 1_000_000 && end <= 5 + (second + 1) * 1_250_000 + 1));
+  assert.ok(new Set(ends).size < 45);
 });

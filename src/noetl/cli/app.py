@@ -17,7 +17,7 @@ SECTIONS = {
         "tools": "List the tool kinds that tasks can use, and explain one.",
         "schema": "Print the JSON Schema of playbooks, for editors.",
         "graph": "Draw a playbook as a picture.",
-        "upgrade": "Rewrite an older playbook in the canonical form.",
+        "upgrade": "Rewrite a playbook of another dialect in the canonical form.",
     },
     "Run": {
         "run": "Run a playbook here, or go on with one that was interrupted.",

@@ -85,6 +85,10 @@ def _refusal_of(error: NoetlError) -> CommandFailure:
 
     if isinstance(error, ResultError):
         return CommandFailure("result", str(error), hint=error.hint, exit_code=3)
+    from noetl.stores.results.result_store_urls import ResultStoreUrlWrong
+
+    if isinstance(error, ResultStoreUrlWrong):
+        return CommandFailure("result-store", str(error), hint=error.hint, exit_code=3)
     from noetl.dsl.document.kinds import KindTaken
     from noetl.loader import PluginBroken
 

@@ -25,7 +25,7 @@ from noetl.model.normalisation import NotJson, normalise
 from noetl.model.timestamp import iso_time
 from noetl.ports.credentials import CredentialError, CredentialUnknown, KeyWrong, StoredCredential
 from noetl.settings import Configuration
-from noetl.stores import open_store, store_file_of
+from noetl.stores import is_memory_url, open_store
 from noetl.stores.credentials.encrypted_credentials import EncryptedCredentials
 from noetl.stores.credentials.encryption_key import generate_key, read_key_file, write_key_file
 
@@ -160,7 +160,7 @@ def _with_credentials(
     configuration: Configuration, work: Callable[[EncryptedCredentials], Awaitable[T]]
 ) -> T:
     url = store_url(configuration)
-    if store_file_of(url) is None:
+    if is_memory_url(url):
         raise CommandFailure(
             "store-url", "a store in memory keeps no credentials", hint="name a file with --store"
         )

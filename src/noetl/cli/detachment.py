@@ -43,14 +43,14 @@ def detach_process(log: Path, who: str) -> int | bytes:
 
 def _failure_in(output: str, log: Path, who: str, *, exit_code: Literal[2, 3]) -> CommandFailure:
     """What a child said before it ended, as far as it did, in text or as JSON."""
-    message, hint = "", ""
+    code, message, hint = "server", "", ""
     if (start := output.find(_JSON_ERROR)) >= 0:
         error = json.JSONDecoder().raw_decode(output, start)[0]["error"]
-        message, hint = error["message"], error.get("hint") or ""
+        code, message, hint = error["code"], error["message"], error.get("hint") or ""
     elif (start := output.find(_TEXT_ERROR)) >= 0:
         lines = output[start:].removeprefix(_TEXT_ERROR).splitlines()
         message, hint = lines[0], "".join(lines[1:2]).partition(_HINT)[2]
     if not message:
-        return CommandFailure("server", f"{who} did not start", hint=f"{log} says why", exit_code=exit_code)
+        return CommandFailure(code, f"{who} did not start", hint=f"{log} says why", exit_code=exit_code)
     hint = hint or f"its log is {log}"
-    return CommandFailure("server", f"{who} did not start: {message}", hint=hint, exit_code=exit_code)
+    return CommandFailure(code, f"{who} did not start: {message}", hint=hint, exit_code=exit_code)

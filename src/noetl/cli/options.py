@@ -64,8 +64,8 @@ output = click.option(
 )
 dialect = click.option(
     "--dialect",
-    type=click.Choice(["draft"]),
-    help="Read the document as this dialect, which nothing in it tells from the canonical form.",
+    type=click.Choice(["canonical", "draft", "in_use"]),
+    help="Read the document as this dialect.  [default: what its spellings tell]",
 )
 allow_kind = click.option(
     "--allow-kind",

@@ -72,7 +72,7 @@ def ask_server(configuration: Configuration, work: Callable[[AsyncClient], Await
     try:
         return asyncio.run(ask())
     except ServerError as error:
-        raise _failure_of(error) from None
+        raise failure_of_refusal(error) from None
     except ServerUnreachable as error:
         raise CommandFailure("server-unreachable", str(error), hint=error.hint, exit_code=3) from None
 
@@ -93,7 +93,8 @@ def answered_problems(document: ProblemDocument) -> tuple[Problem, ...]:
     )
 
 
-def _failure_of(error: ServerError) -> CommandFailure:
+def failure_of_refusal(error: ServerError) -> CommandFailure:
+    """What a command says of it, and ends with."""
     document = error.problem
     where = f" ({document.pointer})" if document.pointer else ""
     is_recorded = document.execution_id and document.code != "conflict"

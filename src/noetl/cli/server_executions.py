@@ -291,22 +291,29 @@ def operate_remote(
     return 0
 
 
-def count_matching_remote(configuration: Configuration, verb: str, where: dict[str, Any]) -> tuple[int, str]:
+def count_matching_remote(
+    configuration: Configuration, verb: str, where: dict[str, Any], details: dict[str, Any]
+) -> tuple[int, str]:
     """How many match, and whether there may be more."""
-    answer = ask_server(configuration, lambda client: client.bulk(verb, _filter_of(where), dry_run=True))
+    fields = _filter_of(where)
+    answer = ask_server(
+        configuration,
+        lambda client: client.bulk(verb, fields, everything=not fields, dry_run=True, **details),
+    )
     return len(answer.executions), ", and those behind them" if answer.more else ""
 
 
 def operate_on_matching_remote(
-    configuration: Configuration, verb: str, where: dict[str, Any], reason: str
+    configuration: Configuration, verb: str, where: dict[str, Any], details: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """Does the same to all that match; a verdict for each."""
+    fields = _filter_of(where)
 
     async def work(client: AsyncClient) -> list[StartedExecution]:
         verdicts: list[StartedExecution] = []
         more = True
         while more:
-            answer = await client.bulk(verb, _filter_of(where), reason=reason)
+            answer = await client.bulk(verb, fields, everything=not fields, **details)
             verdicts += answer.executions
             # Those that were refused still match: without any other there would be no end.
             more = answer.more and any(verdict.error is None for verdict in answer.executions)

@@ -10,11 +10,12 @@ from msgspec import Struct
 from noetl.cli import console
 from noetl.cli.command_failure import CommandFailure
 from noetl.home import home_of, store_url
+from noetl.model.store_url import is_database_url
 from noetl.ports.store import ExecutionRecord, Store
 from noetl.settings import Configuration
-from noetl.stores import open_store, open_store_to_read, store_file_of
+from noetl.stores import is_memory_url, open_store, open_store_to_read
 from noetl.stores.home_folder import Home
-from noetl.stores.ownership import SERVER, Owners
+from noetl.stores.ownership import SERVER, Owners, SharedOwners, owners_in
 
 T = TypeVar("T")
 
@@ -62,24 +63,28 @@ def open_home(configuration: Configuration, *, writing: bool) -> tuple[Home, Sto
 
 def has_store(configuration: Configuration) -> bool:
     """Whether there is a store to look into. Raises StoreUnusable, StoreUrlWrong."""
-    return store_file_of(store_url(configuration)) is not None and home_of(configuration).exists
+    url = store_url(configuration)
+    # Whether there is one in a database is told when that is asked.
+    return is_database_url(url) or (not is_memory_url(url) and home_of(configuration).exists)
 
 
 async def find_owner(home: Home, store: Store, record: ExecutionRecord) -> ExecutionOwner | None:
     """None if nobody runs it: it has ended, or was interrupted."""
-    owners = Owners(home.owners)
+    owners = owners_in(home)
     ancestor: ExecutionRecord | None = record
     while ancestor is not None:
         if (pid := owners.owner(ancestor.execution_id)) is not None:
             return ExecutionOwner(pid, ancestor.execution_id)
-        if ancestor.lives_on_server and (pid := owners.owner(SERVER)) is not None:
+        if ancestor.lives_on_server and (pid := owners.owner(SERVER, served=True)) is not None:
             return ExecutionOwner(pid, SERVER)
         ancestor = await store.execution(ancestor.parent) if ancestor.parent else None
     return None
 
 
 def call_when_released(home: Home, owner: ExecutionOwner, done: Callable[[], None]) -> None:
-    """Calls `done` in this loop when the owner is gone."""
+    """Calls `done` in this loop when the owner is gone, if that is to be seen from here."""
+    if owner.pid == SharedOwners.ELSEWHERE:
+        return
     loop = asyncio.get_running_loop()
 
     def wait() -> None:

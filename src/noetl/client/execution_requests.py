@@ -318,10 +318,19 @@ class ExecutionRequests(ViewRequests):
         return await self._ask("POST", path, answer_type, {"dry_run": "true"}, json=values)
 
     async def bulk(
-        self, do: str, where: Mapping[str, Any], *, dry_run: bool = False, reason: str = ""
+        self,
+        do: str,
+        where: Mapping[str, Any],
+        *,
+        everything: bool = False,
+        dry_run: bool = False,
+        reason: str = "",
+        signal: str = "",
+        payload: Any = True,
     ) -> BulkAnswer:
-        """Cancels or retries all that match, up to 1,000."""
-        body = {"do": do, "where": where, "dry_run": dry_run, "reason": reason}
+        """Cancels, retries or signals all that match, up to 1,000; `everything` is for an empty `where`."""
+        details = {"reason": reason, "signal": signal, "payload": payload}
+        body = {"do": do, "where": where, "all": everything, "dry_run": dry_run, **details}
         return await self._ask("POST", "/api/executions/bulk", BulkAnswer, json=body)
 
     async def _operate(self, execution_id: str, verb: str, body: Mapping[str, Any]) -> OperationAnswer:

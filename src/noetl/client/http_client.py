@@ -133,7 +133,7 @@ class AsyncClient(ExecutionRequests):
 
     async def credential_usage(self) -> CredentialUsageList:
         """Which tasks of registered playbooks name which credentials."""
-        return await self._ask("GET", "/api/credentials/usage", CredentialUsageList)
+        return await self._ask("GET", "/api/credential-usage", CredentialUsageList)
 
     async def draw_net(self, source: str, *, dialect: str = "", file: str = "") -> DraftNet:
         """The picture of a document, and its problems."""

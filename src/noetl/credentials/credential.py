@@ -24,11 +24,13 @@ DATABASE_SPELLINGS = {
 
 _PUBLIC_FIELDS = frozenset(
     {
-        "account", "application_name", "audience", "base_url", "bucket", "client_auth", "client_id",
-        "database", "dbname", "dialect", "domain", "driver", "endpoint", "header", "host", "hostname", "kind",
+        "account", "application_name", "audience", "authenticator", "base_url", "bucket", "client_auth",
+        "client_id", "database", "db", "dbname", "dialect", "domain", "driver", "endpoint", "header", "host",
+        "hostname", "kind",
         "name", "options", "path", "port", "project", "protocol", "provider", "query", "region", "role",
-        "schema", "scope", "service", "sslmode", "tenant", "tenant_id", "timeout", "token_url", "type",
-        "url", "user", "username", "version", "warehouse",
+        "schema", "scope", "service", "socket", "ssl_ca", "ssl_cert", "ssl_mode", "sslmode", "tenant",
+        "tenant_id", "timeout", "token_url", "type",
+        "unix_socket", "url", "user", "username", "version", "warehouse",
     }
 )  # fmt: skip
 """Fields that are no secrets. What is not named here is one."""
@@ -45,6 +47,8 @@ class Credential(Struct, frozen=True):
     kind: str
     fields: dict[str, Json]
     lifetime: float | None = None
+    derived: tuple[Json, ...] = ()
+    """Values in it that were made of other secrets: they are secret whatever their field is called."""
 
     @property
     def auth_fields(self) -> dict[str, Json]:
@@ -52,14 +56,22 @@ class Credential(Struct, frozen=True):
         plain = {name: value for name, value in self.fields.items() if name not in DATABASE_SPELLINGS}
         return {**plain, "kind": self.kind}
 
+    @property
+    def secrets(self) -> Iterator[tuple[FieldPath, Any]]:
+        """Its secret values, with the way to each."""
+        return secrets_of(self.fields, self.derived)
 
-def secrets_of(fields: Mapping[str, Any]) -> Iterator[tuple[FieldPath, Any]]:
-    """The secret values of a credential, with the way to each. A password in a URL counts by itself, too."""
+
+def secrets_of(fields: Mapping[str, Any], derived: tuple[Json, ...] = ()) -> Iterator[tuple[FieldPath, Any]]:
+    """The secret values of a credential, with the way to each. A password in a URL counts by itself, too.
+
+    What is in `derived` is secret in any field.
+    """
     for name, value in fields.items():
-        public = name.lower().removeprefix("db_") in _PUBLIC_FIELDS
+        public = name.lower().removeprefix("db_").removeprefix("sf_") in _PUBLIC_FIELDS
         for path, leaf in leaves(value, (name,)):
             inner = isinstance(path[-1], str) and path[-1].lower() in _PUBLIC_FIELDS
-            if not public and (len(path) == 1 or not inner):
+            if (not public and (len(path) == 1 or not inner)) or leaf in derived:
                 yield path, leaf
             if isinstance(leaf, str) and (password := _password_in(leaf)):
                 yield (*path, "password"), password
@@ -87,11 +99,11 @@ def _password_in(text: str) -> str:
     return unquote(plain.partition("&")[0]) if "://" in text else plain
 
 
-def mark_fields(fields: Mapping[str, Json], origin: SecretOrigin, *, public: bool = False) -> dict[str, Any]:
+def mark_fields(credential: Credential, origin: SecretOrigin, *, public: bool = False) -> dict[str, Any]:
     """The fields with what stands for each value; with `public`, only for those that are secret."""
-    secret_paths = {path for path, _ in secrets_of(fields)} if public else None
-    marked: Any = dict(fields)
-    for path, _ in leaves(fields):
+    secret_paths = {path for path, _ in credential.secrets} if public else None
+    marked: Any = dict(credential.fields)
+    for path, _ in leaves(credential.fields):
         if path and (secret_paths is None or path in secret_paths):
             marked = replace_at_field_path(marked, path, secret_marker(structs.replace(origin, path=path)))
     result: dict[str, Any] = marked

@@ -12,7 +12,7 @@ from noetl.dsl.document.shape_check import did_you_mean
 from noetl.model.secret import MASK, SecretOrigin
 from noetl.ports.credentials import CredentialError
 
-_REFERENCE_KINDS = ("env", "file", "vault", "secret_manager")
+_REFERENCE_KINDS = ("credential", "env", "file", "vault", "secret_manager")
 """Kinds that say where a value is: there is nothing to store."""
 
 

@@ -20,13 +20,14 @@ MAX_FILE = 1 << 20
 class CredentialRequest(Struct, frozen=True):
     """A credential that is asked for. Without a kind it is one of the credential store.
 
-    `folder` is where relative paths start.
+    `folder` is where relative paths start, `derived` what in its fields was made of other secrets.
     """
 
     name: str
     kind: str = ""
     fields: dict[str, Any] = {}
     folder: str = "."
+    derived: tuple[Json, ...] = ()
 
 
 class Providers:
@@ -37,6 +38,7 @@ class Providers:
         self._environment = os.environ if environment is None else environment
         self._resolve_by_kind: dict[str, Callable[[CredentialRequest], Awaitable[Credential]]] = {
             "": self._by_name,
+            "credential": self._stored_elsewhere,
             "env": self._env,
             "file": self._file,
             "static": self._static,
@@ -44,13 +46,15 @@ class Providers:
             "basic": self._basic,
             "api_key": self._api_key,
             "oauth2": self._oauth2,
+            "google_id_token": self._google_id_token,
             "vault": self._vault,
             "secret_manager": self._secret_manager,
         }
 
     async def resolve(self, request: CredentialRequest) -> Credential:
         """Raises CredentialError."""
-        return await self._resolve_by_kind.get(request.kind, self._connection)(request)
+        credential = await self._resolve_by_kind.get(request.kind, self._connection)(request)
+        return msgspec.structs.replace(credential, derived=request.derived) if request.derived else credential
 
     async def _by_name(self, request: CredentialRequest) -> Credential:
         """A credential of the store, as its own kind has it."""
@@ -58,6 +62,12 @@ class Providers:
         if stored is None:
             raise self._unknown_error(request.name)
         return await self.resolve(msgspec.structs.replace(request, kind=stored.kind))
+
+    async def _stored_elsewhere(self, request: CredentialRequest) -> Credential:
+        """A credential of the store under another name."""
+        name = str(request.fields.get("credential") or request.name)
+        credential = await self._by_name(msgspec.structs.replace(request, name=name, fields={}))
+        return msgspec.structs.replace(credential, name=request.name)
 
     async def _env(self, request: CredentialRequest) -> Credential:
         return _single_value(request, self._environment_variable(request.fields.get("env") or request.name))
@@ -106,6 +116,34 @@ class Providers:
         token = await fetch_access_token(fields)
         fields = {**fields, "access_token": token.text, "value": token.text}
         return Credential(request.name, request.kind, fields, token.lifetime)
+
+    async def _google_id_token(self, request: CredentialRequest) -> Credential:
+        from noetl.credentials import google_id_token as google  # noqa: PLC0415 - few playbooks need its HTTP client
+
+        stored = await self._stored_credential(request.name)
+        fields = {**(stored.fields if stored else {}), **request.fields}
+        if not (audience := fields.get("audience")):
+            raise _missing_field(request, "audience")
+        key = self._service_account_text(request, fields)
+        if key is not None:
+            token = await google.fetch_account_token(google.service_account_key(key), str(audience))
+        else:
+            token = await google.fetch_machine_token(str(audience), self._environment)
+        token_fields = {"audience": audience, "token": token.text, "value": token.text}
+        return Credential(request.name, request.kind, token_fields, token.lifetime)
+
+    def _service_account_text(self, request: CredentialRequest, fields: Mapping[str, Any]) -> Any:
+        """The key of a service account, from where the entry says; None if the machine has an account."""
+        folder = Path(request.folder)
+        if variable := fields.get("env"):
+            return self._environment_variable(str(variable))
+        if path := fields.get("path"):
+            return _read_secret_file(folder / str(path))
+        if key := fields.get("key"):
+            return key
+        if path := self._environment.get("GOOGLE_APPLICATION_CREDENTIALS"):
+            return _read_secret_file(folder / path)
+        return None
 
     async def _vault(self, request: CredentialRequest) -> Credential:
         fields = request.fields

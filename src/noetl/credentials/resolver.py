@@ -2,14 +2,21 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
 
+from noetl.credentials.computed_entry import (
+    EntryInputs,
+    computed_request,
+    mask_derived,
+    reads_execution,
+    with_read_entries,
+)
 from noetl.credentials.credential import Credential
 from noetl.credentials.providers import CredentialRequest, Providers
-from noetl.dsl.document.playbook import Playbook, Step, Task
+from noetl.dsl.document.playbook import KeychainEntry, Playbook, Step, Task, entry_reads
 from noetl.expr.expression import Expression
 from noetl.expr.template import Constant, ListTemplate, MappingTemplate, Template
 from noetl.expr.use import Path
@@ -66,6 +73,47 @@ class CredentialResolver:
                 return stale.credential
             raise
 
+    async def request(
+        self,
+        playbook: Playbook,
+        folder: str,
+        name: str,
+        provider: str = "",
+        inputs: EntryInputs | None = None,
+    ) -> CredentialRequest:
+        """What a name asks for, with the entries that it reads at hand. Raises CredentialError.
+
+        Without `inputs` nothing can be read but other entries.
+        """
+        if (entry := _computed_entry(playbook, name, provider)) is None:
+            return credential_request(playbook, folder, name, provider)
+        others = {}
+        for read in entry_reads(entry):
+            try:
+                others[read] = await self.resolve(
+                    await self.request(playbook, folder, read, "keychain", inputs)
+                )
+            except CredentialError as error:
+                raise CredentialError(unavailable_message(read, error), retryable=error.retryable) from None
+        return computed_request(entry, folder, others, inputs)
+
+    def request_at_hand(
+        self, playbook: Playbook, folder: str, name: str, inputs: EntryInputs | None
+    ) -> CredentialRequest | None:
+        """What an entry asks for now, without asking anybody; None if one that it reads is not at hand."""
+        if (entry := _computed_entry(playbook, name, "keychain")) is None:
+            return credential_request(playbook, folder, name, "keychain")
+        others = {}
+        for read in entry_reads(entry):
+            request = self.request_at_hand(playbook, folder, read, inputs)
+            if request is None or (credential := self.cached(request)) is None:
+                return None
+            others[read] = credential
+        try:
+            return computed_request(entry, folder, others, inputs)
+        except CredentialError:
+            return None  # who asks for it in earnest hears why
+
     def invalidate(self, request: CredentialRequest) -> None:
         """The value was refused: the next one who wants it gets a new one."""
         self._cache.pop(_cache_key(request), None)
@@ -85,7 +133,9 @@ class CredentialResolver:
     async def _fetch(self, request: CredentialRequest, key: bytes) -> Credential:
         try:
             credential = await self._providers.resolve(request)
-        except CredentialError:
+        except CredentialError as error:
+            if request.derived:
+                raise mask_derived(error, request.derived) from None
             raise
         except Exception as error:  # noqa: BLE001 - clients of others raise anything, and tell what they sent
             raise CredentialError(f"it could not be looked up: {type(error).__name__}") from None
@@ -111,7 +161,7 @@ class CredentialResolver:
     async def _unavailable_reason(self, playbook: Playbook, folder: str, name: str, provider: str) -> str:
         """Why a credential cannot be had; nothing if it can."""
         try:
-            await self.resolve(credential_request(playbook, folder, name, provider))
+            await self.resolve(await self.request(playbook, folder, name, provider))
         except CredentialError as error:
             return unavailable_message(name, error)
         return ""
@@ -130,8 +180,13 @@ PROVIDERS = ("keychain", "store", "env", "file", "vault")
 """Where a name that a task gives is looked up; without one, in the first two."""
 
 
+def _computed_entry(playbook: Playbook, name: str, provider: str) -> KeychainEntry | None:
+    entry = playbook.keychain.get(name) if provider in ("", "keychain") else None
+    return entry if entry is not None and entry.templates else None
+
+
 def credential_request(playbook: Playbook, folder: str, name: str, provider: str = "") -> CredentialRequest:
-    """What a name asks for. Raises CredentialError."""
+    """What a name asks for whose entry, if it has one, holds no expression. Raises CredentialError."""
     match provider:
         case "" | "keychain" if name in playbook.keychain:
             entry = playbook.keychain[name]
@@ -149,10 +204,17 @@ def credential_request(playbook: Playbook, folder: str, name: str, provider: str
 
 
 def checked_credentials(playbook: Playbook, steps: Iterable[Step]) -> list[tuple[str, str]]:
-    """What these steps name by constants, so that it can be asked for before they run; with providers."""
+    """What these steps name by constants, so that it can be asked for before they run; with providers.
+
+    Entries that read the workload are not among them: it is known only when the execution has begun.
+    """
     steps = list(steps)
     entries = ((name, "") for name in _named_entries(playbook, steps))
-    return list(dict.fromkeys([*entries, *_named_credentials(steps)]))
+    return [
+        (name, provider)
+        for name, provider in dict.fromkeys([*entries, *_named_credentials(steps)])
+        if provider not in ("", "keychain") or not reads_execution(playbook, name)
+    ]
 
 
 def _named_entries(playbook: Playbook, steps: Iterable[Step]) -> list[str]:
@@ -161,15 +223,18 @@ def _named_entries(playbook: Playbook, steps: Iterable[Step]) -> list[str]:
     return [name for name in playbook.keychain if name in names]
 
 
-def entries_in_use(playbook: Playbook) -> list[str]:
-    """The entries that tasks name; all of them where a name is known only when its task runs."""
-    tasks = [task for step in playbook.workflow for task in step.tasks]
-    steps = playbook.workflow
+def entries_in_use(playbook: Playbook, steps: Sequence[Step] | None = None) -> list[str]:
+    """The entries that tasks of these steps name, or any, and what those read.
+
+    All where a name is known only when a task runs.
+    """
+    steps = playbook.workflow if steps is None else steps
+    tasks = [task for step in steps for task in step.tasks]
     if any(len(path) == 1 for path in _keychain_reads(steps)) or any(map(_names_at_run_time, tasks)):
         return list(playbook.keychain)
     names = {name for name, provider in _named_credentials(steps) if provider in ("", "keychain")}
     names.update(_named_entries(playbook, steps))
-    return [name for name in playbook.keychain if name in names]
+    return with_read_entries(playbook, [name for name in playbook.keychain if name in names])
 
 
 def credential_uses(playbook: Playbook) -> Iterator[tuple[str, str, str]]:
@@ -187,22 +252,30 @@ _NEVER_STORED = frozenset({"env", "vault", "secret_manager"})
 """Kinds of entries whose values never come from the credential store."""
 
 
-def stored_names(playbook: Playbook) -> frozenset[str]:
-    """The names that the tasks of a playbook may look up in the credential store, but for computed ones."""
-    declared = {
-        name for name in entries_in_use(playbook) if playbook.keychain[name].kind not in _NEVER_STORED
-    }
+def stored_names(playbook: Playbook, steps: Sequence[Step] | None = None) -> frozenset[str]:
+    """The names that tasks of these steps, or any, may look up in the credential store, but computed ones."""
+    steps = playbook.workflow if steps is None else steps
+    entries = [playbook.keychain[name] for name in entries_in_use(playbook, steps)]
+    declared = {_stored_name(entry) for entry in entries if entry.kind not in _NEVER_STORED}
     undeclared = {
         name
-        for name, provider in _named_credentials(playbook.workflow)
+        for name, provider in _named_credentials(steps)
         if provider == "store" or (not provider and name not in playbook.keychain)
     }
     return frozenset(declared | undeclared)
 
 
-def computes_names(step: Step) -> bool:
-    """Whether a task of the step computes the name of a credential, so that it may be any."""
-    return any(map(_names_at_run_time, step.tasks))
+def _stored_name(entry: KeychainEntry) -> str:
+    name = entry.fields.get("credential") if entry.kind == "credential" else None
+    return name if isinstance(name, str) else entry.name
+
+
+def computes_names(playbook: Playbook, step: Step, steps: Sequence[Step]) -> bool:
+    """Whether a task of the step, or an entry that the steps use, computes the name of a credential."""
+    entries = (playbook.keychain[name] for name in entries_in_use(playbook, steps))
+    return any(map(_names_at_run_time, step.tasks)) or any(
+        entry.kind == "credential" and "credential" in entry.templates for entry in entries
+    )
 
 
 def _keychain_reads(steps: Iterable[Step]) -> Iterator[Path]:

@@ -7,7 +7,9 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from noetl.dsl.checks import run_checks
-from noetl.dsl.dialects import Dialect, dialect_of, upgrade_document
+from noetl.dsl.dialects import Dialect, dialect_of, lower_document
+from noetl.dsl.dialects.in_use.recognition import Recognition
+from noetl.dsl.dialects.in_use.spelling_hints import explain_spellings, note_mixture, suggest_spellings
 from noetl.dsl.document.composer import compose
 from noetl.dsl.document.kinds import Kinds
 from noetl.dsl.document.playbook import Playbook
@@ -28,6 +30,8 @@ class CompiledPlaybook(NamedTuple):
     document: Json
     """The canonical document; None if the text holds none."""
     dialect: Dialect
+    recognition: Recognition | None = None
+    """What tells its dialect, if nobody said which it is."""
 
 
 def compile_playbook(text: str, file: str, kinds: Kinds, dialect: str | None = None) -> CompiledPlaybook:
@@ -49,9 +53,9 @@ def compile_playbook(text: str, file: str, kinds: Kinds, dialect: str | None = N
         hint = "begin with `apiVersion: noetl.io/v2`"
         fault = Problem(file, 1, 1, "empty-document", "error", message, hint)
         return CompiledPlaybook(None, (fault,), None, "canonical")
-    source_dialect = dialect_of(root, dialect)
-    if source_dialect != "canonical":
-        root = upgrade_document(root, source_dialect, report)
+    source = root
+    source_dialect, recognition = dialect_of(root, dialect)
+    root = lower_document(root, source_dialect, report)
     playbook: Playbook | None = None
     for read in read_playbook(root, file, text, kinds):
         if read.playbook is not None:
@@ -62,12 +66,18 @@ def compile_playbook(text: str, file: str, kinds: Kinds, dialect: str | None = N
         problems = [problem for problem in problems if problem.code != "executor-kind"]
     if source_dialect == "draft":
         problems = [_drop_draft_hint(problem) for problem in problems]
+    if source_dialect == "canonical" and problems:
+        problems = explain_spellings(source, problems)
+    if source_dialect == "in_use":
+        problems = suggest_spellings(problems)
+    if recognition is not None and recognition.marks and recognition.counter_marks:
+        problems = note_mixture(recognition, problems, file)
     settled = _settle(problems, text)
     document = playbook.document if playbook is not None else node_value(root)
     if playbook is not None:
         failed = any(problem.severity == "error" for problem in settled)
         playbook = None if failed else replace(playbook, warnings=settled)
-    return CompiledPlaybook(playbook, settled, document, source_dialect)
+    return CompiledPlaybook(playbook, settled, document, source_dialect, recognition)
 
 
 def _drop_draft_hint(problem: Problem) -> Problem:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping as AbstractMapping
 from typing import Any
 
-from noetl.dsl.dialects import dialect_of, upgrade_document
+from noetl.dsl.dialects import dialect_of, lower_document
 from noetl.dsl.document.composer import compose
 from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, TaskNodes
 from noetl.dsl.document.kinds import Kinds
@@ -193,8 +193,7 @@ def read_failure_positions(
         return None
     if not isinstance(root, Mapping):
         return None
-    if (source_dialect := dialect_of(root, dialect)) != "canonical":
-        root = upgrade_document(root, source_dialect, lambda *_: None)
+    root = lower_document(root, dialect_of(root, dialect).dialect, lambda *_: None)
     read = next(read_playbook(root, file, text, kinds))
     return FailurePositions(read.context, read.playbook) if read.playbook is not None else None
 

@@ -306,7 +306,8 @@ class Children(EngineListener):
             resolved = await transfer_value(inputs, live.read_blob, self._service.results, execution_id)
         except ResultError as error:
             message = f"what it is given cannot be read: {error}"
-            self._begin(live, execution_id, task_run, {}, ErrorInfo(kind=error.kind, message=message))
+            info = ErrorInfo(kind=error.kind, message=message, retryable=error.retryable)
+            self._begin(live, execution_id, task_run, {}, info)
             return
         assert isinstance(resolved, dict)  # noqa: S101 - the inputs of a task are a mapping
         self._begin(live, execution_id, task_run, resolved)

@@ -15,6 +15,7 @@ from noetl.ports.store import (
     Committed,
     Conflict,
     Effects,
+    ExecutionUnknown,
     KeyTaken,
     Store,
     StoreClosed,
@@ -35,7 +36,7 @@ class WrittenElsewhere(StoreError):
 
 RETRY_SECONDS = 0.5
 """After which a server tries again what the store could not do."""
-_FOR_GOOD = (StoreUnusable, StoreClosed, StoreDamaged)
+_FOR_GOOD = (StoreUnusable, StoreClosed, StoreDamaged, ExecutionUnknown)
 """Failures that do not pass."""
 
 
@@ -151,18 +152,34 @@ class CommitLog:
             try:
                 written = await write()
             except StoreError as error:
-                if self._decide_again is None or self._giving_up.is_set() or isinstance(error, _FOR_GOOD):
+                if self._fails_for_good(error):
                     raise
                 if self.failure is None:
                     log_event(LogEvent.STORE_FAILING, error=error)
                 self.failure = error
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._giving_up.wait(), RETRY_SECONDS)
+                await self._wait_for_store()
             else:
                 if self.failure is not None:
                     log_event(LogEvent.STORE_RECOVERED)
                 self.failure = None
                 return written
+
+    async def read_patiently(self, read: Callable[[], Awaitable[T]]) -> T:
+        """The same for what nobody waits for who could ask again. Raises StoreError likewise."""
+        while True:
+            try:
+                return await read()
+            except StoreError as error:
+                if self._fails_for_good(error):
+                    raise
+                await self._wait_for_store()
+
+    def _fails_for_good(self, error: StoreError) -> bool:
+        return self._decide_again is None or self._giving_up.is_set() or isinstance(error, _FOR_GOOD)
+
+    async def _wait_for_store(self) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._giving_up.wait(), RETRY_SECONDS)
 
     async def _put_documents(self) -> None:
         while self._documents:

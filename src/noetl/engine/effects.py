@@ -109,8 +109,10 @@ def row_changes(state: ExecutionState, events: Sequence[Event], rows: dict[str, 
 
 
 def _changes(before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    old = {key: row for rows in before for key, row in rows.items()}
-    new = {key: row for rows in after for key, row in rows.items()}
+    old = {key: row for rows in before if rows for key, row in rows.items()}
+    new = {key: row for rows in after if rows for key, row in rows.items()}
+    if not old:
+        return new
     return {
         **{key: None for key in old if key not in new},
         **{key: row for key, row in new.items() if old.get(key) != row},

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -104,6 +104,8 @@ class Engine:
         service.on_resumed = lambda execution_id: self._inbox.read([execution_id])
         self._preflight = Preflight(playbooks, kinds, store_names(service.results))
         self._tasks: list[asyncio.Task[None]] = []
+        self._recordings: set[asyncio.Future[bool]] = set()
+        """Of who waits for something to be durable: true when it is, false if it never will be."""
 
     def subscribe(self, listener: EngineListener) -> None:
         """It hears of everything from here on, after those that came before it."""
@@ -112,7 +114,9 @@ class Engine:
     def open(self) -> None:
         """Begins to work. Within the event loop that everything else is called in."""
         loop = asyncio.get_running_loop()
-        self._scheduler.stopped = loop.create_future()
+        stopped = self._scheduler.stopped = loop.create_future()
+        # One for all who wait: to take back a callback each would look through those of all others.
+        stopped.add_done_callback(lambda _: self._give_up_recordings())
         self._tasks = [loop.create_task(self._scheduler.run()), loop.create_task(self._read_inbox())]
 
     async def stop(self) -> None:
@@ -243,8 +247,8 @@ class Engine:
     async def when_recorded(self, execution_id: str) -> None:
         """Returns when all that was decided so far of an execution is durable. Raises StoreError."""
         live = self._service.registry.get(execution_id)
-        if live is not None and live.durable < live.state.version and not await self._durable(live):
-            raise StoreClosed("the engine was stopped before it was written")
+        if live is not None and live.durable < live.state.version:
+            await self._record(live)
 
     @property
     def write_failure(self) -> StoreError | None:
@@ -258,6 +262,10 @@ class Engine:
     def is_running(self, execution_id: str) -> bool:
         """Whether it runs here."""
         return execution_id in self._service.registry
+
+    def running_elsewhere(self, execution_ids: Set[str]) -> Set[str]:
+        """Those of these executions that do not run here."""
+        return self._service.registry.without(execution_ids)
 
     @property
     def live_executions(self) -> int:
@@ -393,7 +401,7 @@ class Engine:
         live = self._live(execution_id)
         refusals: list[Refused] = []
         if live.submit(command, refusals):
-            await self._durable(live)
+            await self._record(live)
         if refusals:
             raise refusals[0]
 
@@ -409,15 +417,25 @@ class Engine:
         """Ends everything at once. What is not recorded is lost, and can be done again."""
         await self._scheduler.kill()
 
-    async def _durable(self, live: LiveExecution) -> bool:
-        """Waits for what was decided of it; False if no more is written. Raises what ended the engine."""
-        stopped = self._scheduler.stopped
-        durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        live.when_durable(lambda: None if durable.done() else durable.set_result(None))
-        await _first_done(durable, stopped)
-        if not durable.done():
-            stopped.result()
-        return durable.done()
+    async def _record(self, live: LiveExecution) -> None:
+        """Returns when what was decided of it is durable. Raises StoreError, and what ended the engine."""
+        recorded: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        live.when_durable(lambda: None if recorded.done() else recorded.set_result(True))
+        self._recordings.add(recorded)
+        if self._scheduler.stopped.done():
+            self._give_up_recordings()
+        try:
+            if await recorded:
+                return
+        finally:
+            self._recordings.discard(recorded)
+        self._scheduler.stopped.result()
+        raise StoreClosed("the engine was stopped before it was written")
+
+    def _give_up_recordings(self) -> None:
+        for recorded in self._recordings:
+            if not recorded.done():
+                recorded.set_result(False)
 
     def _on_broken(self, error: BaseException) -> None:
         self._scheduler.stop(error)

@@ -46,5 +46,8 @@ class EngineListener:
     def reloaded(self, live: LiveExecution) -> None:
         """Somebody else wrote to it: what was decided here and is not durable did not happen."""
 
+    def dropped(self, live: LiveExecution) -> None:
+        """It was never written, because another one has its key: nothing that was decided of it happened."""
+
     def over(self, live: LiveExecution) -> None:
         """The execution has ended, and that is durable."""

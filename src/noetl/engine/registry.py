@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from itertools import islice
 
 from noetl.engine.execution import LiveExecution
@@ -69,6 +69,10 @@ class ExecutionRegistry:
 
     def children_of(self, execution_id: str) -> list[LiveExecution]:
         return list(self._children.get(execution_id, {}).values())
+
+    def without(self, execution_ids: Set[str]) -> Set[str]:
+        """Those of them that are not here."""
+        return execution_ids - self._by_id.keys()
 
     def __contains__(self, execution_id: str) -> bool:
         return execution_id in self._by_id

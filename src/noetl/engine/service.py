@@ -388,6 +388,8 @@ class Service:
         live.pending.clear()
         self.commit_log.discard(live)
         live.release()
+        for listener in self._listeners:
+            listener.dropped(live)
 
     def _add_handlers(self, handlers: Mapping[type[EventBody], EventHandler]) -> None:
         for body_type, handler in handlers.items():

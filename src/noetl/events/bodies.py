@@ -162,6 +162,8 @@ class LeaseExpired(Body):
     """Its owner is gone; gave it back; or never had it. Only the first is a loss."""
     shard: int = -1
     """The first iteration of the shard that nobody owns now; -1 where it is the run."""
+    error: ErrorInfo | None = None
+    """Why its owner could not report what it did, if it said so: the run fails with it."""
 
 
 class TaskStarted(Reported):

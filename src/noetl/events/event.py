@@ -54,9 +54,19 @@ def envelope(event: Event, execution_id: str, trace_id: str = "") -> dict[str, J
     `trace_id` is that of the execution's request; if it named none, the execution's own id is used, in
     the form of a W3C trace id. Values inside `data` are shared with the event: do not change them.
     """
+    fields = envelope_head(event, execution_id)
+    worker = fields.pop("worker", None)
+    fields["trace_id"] = trace_id or _own_trace(event.body) or execution_id.replace("-", "")
+    if worker is not None:
+        fields["worker"] = worker
+    fields["data"] = _data(event.body, kind_of_body(event.body).status_of(event.body))
+    return fields
+
+
+def envelope_head(event: Event, execution_id: str) -> dict[str, Json]:
+    """The envelope without `trace_id` and `data`."""
     body = event.body
     kind = kind_of_body(body)
-    status = kind.status_of(body)
     ids = _envelope_ids(event, execution_id)
     fields: dict[str, Json] = {
         "event_id": f"{execution_id}/{event.seq}",
@@ -67,7 +77,7 @@ def envelope(event: Event, execution_id: str, trace_id: str = "") -> dict[str, J
         "name": kind.name,
         "entity": kind.entity,
         "entity_id": ids.entity_id,
-        "status": status,
+        "status": kind.status_of(body),
     }
     if ids.step_run_id:
         fields["step_run_id"] = ids.step_run_id
@@ -75,10 +85,8 @@ def envelope(event: Event, execution_id: str, trace_id: str = "") -> dict[str, J
         fields["task_run_id"] = ids.task_run_id
     if ids.parent_id:
         fields["parent_id"] = ids.parent_id
-    fields["trace_id"] = trace_id or _own_trace(body) or execution_id.replace("-", "")
     if isinstance(body, of.TokenClaimed) and body.worker:
         fields["worker"] = body.worker
-    fields["data"] = _data(body, status)
     return fields
 
 

@@ -11,6 +11,7 @@ from noetl.guest.code import compile_code
 from noetl.guest.frame import CodeAnswer, CodeFailure, CodeRequest, LibImport, pack
 from noetl.guest.value_files import ResultFileWriter, load_input_files
 from noetl.model.normalisation import NotJson, normalise
+from noetl.model.result_alias import with_other_names
 
 MAX_TEXT = 262_144
 """Characters of a message, and of a traceback. The host cuts them shorter, for it can mask them before."""
@@ -44,7 +45,10 @@ def answer_frame(answer: CodeAnswer, request: CodeRequest) -> bytes:
 
 def _run_code(request: CodeRequest, module: ModuleType) -> Any:
     code = _compiled(request.code, request.name)
-    names, inputs = module.__dict__, load_input_files(request.args, request.files)
+    names = module.__dict__
+    inputs = {
+        name: with_other_names(value) for name, value in load_input_files(request.args, request.files).items()
+    }
     variables = {"args": dict(inputs), "input_data": dict(inputs), **inputs}
     for name, value in variables.items():
         names.setdefault(name, value)  # what every module has, such as `__name__`, stays

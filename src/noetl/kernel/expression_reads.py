@@ -11,12 +11,14 @@ from noetl.expr.expression import Expression
 from noetl.expr.runtime.scope import ABSENT, Scope
 from noetl.expr.template import Constant
 from noetl.expr.use import Path
-from noetl.model.reference import MARKER
+from noetl.model.reference import MARKER, is_manifest
 
 _MAX_TEXT = 300
 _MAX_ENTRIES = 20
 _MAX_DEPTH = 5
 _MAX_VALUES = 200
+# The rows of a list that is stored in chunks are found by them: with some left out it is no list any more.
+_MANIFEST_PARTS = ("chunks", "tail")
 
 
 def truncate_value(value: Any) -> Any:
@@ -40,7 +42,11 @@ class _Truncation:
 
     def mapping(self, value: Mapping[str, Any], depth: int) -> dict[str, Any]:
         shortened: dict[str, Any] = {}
+        stays = _MANIFEST_PARTS if is_manifest(value) else ()
         for key, item in value.items():
+            if key in stays:
+                shortened[key] = item
+                continue
             if len(shortened) >= _MAX_ENTRIES or self.left < 1 or depth == 0:
                 shortened["…"] = f"{len(value) - len(shortened)} more"
                 break

@@ -31,7 +31,8 @@ NoetlError
 ├── ResultError            (noetl.model) a stored value cannot be read or written: show the hint
 │   ├── ResultMissing      (noetl.ports) nothing is stored under this key
 │   │   └── ResultExpired  (noetl.ports) no longer: its time was over
-│   └── ResultDamaged      (noetl.ports) what is stored under this key is not what was written
+│   ├── ResultDamaged      (noetl.ports) what is stored under this key is not what was written
+│   └── BodyRefused        (noetl.worker) what a report needs cannot be stored: its run fails
 ├── StoreError             (noetl.ports) the store cannot be opened, read or written: show the hint
 │   ├── StoreUnusable      (noetl.ports) this cannot be opened as a store: trying again does not help
 │   │   └── StoreUrlWrong  (noetl.ports) and it is no URL of a store at all
@@ -41,6 +42,7 @@ NoetlError
 │   ├── StoreDamaged       (noetl.ports) something in it is not what was written: restore it from a copy
 │   ├── StoreClosed        (noetl.ports) it was closed before
 │   ├── ExecutionUnknown   (noetl.ports) there is no such execution
+│   ├── StoresDiffer       (noetl.engine) both stores have something by one name that is not the same
 │   ├── WrittenElsewhere   (noetl.engine) somebody else wrote to an execution of ours: run it from one process
 │   ├── PlaybookUnreadable  (noetl.engine) a stored document cannot be read as the playbook it was
 │   └── HistoryUnreadable  (noetl.engine) a history cannot be read here: show the hint
@@ -57,11 +59,15 @@ NoetlError
 ├── WorkerRejected         (noetl.worker) the server does not serve this worker: show the hint
 ├── ExecutionFailed        (noetl) an execution that was to complete did not: look at its error
 ├── ApiProblem             (noetl.server) a request ends here: it is the answer
+├── NatsUrlWrong           (noetl.stores) a URL names no server of NATS, or nothing on it: show the hint
+├── FeedError              (noetl.server) events cannot be published now: try again
+│   └── FeedUnusable       (noetl.server) trying again does not help: show the hint
 ├── ListenFailed           (noetl.server) a server cannot listen as it was told: show the hint
 ├── RangeWrong             (noetl.server) a request asks for a part that a result does not have: say its size
 ├── ServerError            (noetl.client) a server refused a request: show the message
 ├── ServerUnreachable      (noetl.client) no server answered: start one, or name another
 ├── ServerRunning          (noetl.stores) a server uses this home already: ask that one, or stop it
+├── ArchiveUnusable        (noetl.engine) a folder cannot be exported into: show the hint
 ├── BackupExists           (noetl.stores) a file stands where the backup shall: name another
 ├── GraphError             (noetl.graph) a picture cannot be drawn here: show the message
 └── CommandFailure         (noetl.cli) a command ends here: print it and exit with its code
@@ -101,8 +107,13 @@ class ResultError(NoetlError):
     Of this class itself: the world failed, reading or writing did not work.
     """
 
-    kind: Literal["not_found", "limit", "tool"] = "not_found"
+    kind: Literal["store", "not_found", "limit", "tool", "input"] = "store"
     """What a failure that this causes is called."""
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same may end well later."""
+        return self.kind == "store"
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)

@@ -29,9 +29,13 @@ ErrorKind: TypeAlias = Literal[
     "child_failed",
     "iteration_failed",
     "worker_lost",
+    "store",
     "tool",
 ]
-"""The closed list of what can go wrong; `tool` is a bug in the tool itself."""
+"""The closed list of what can go wrong.
+
+`store`: the result store refuses or is gone; `tool` is a bug in the tool itself.
+"""
 
 ERROR_KINDS: frozenset[str] = frozenset(get_args(ErrorKind))
 

@@ -131,7 +131,7 @@ def _json_value(value: object) -> Json:
     try:
         return normalise(value)
     except NotJson as error:
-        raise ResultError(f"a table holds what JSON has no form for: {error}") from None
+        raise _wrong_table(f"a table holds what JSON has no form for: {error}") from None
 
 
 def _interval(months: int, days: int, nanoseconds: int) -> str:
@@ -159,4 +159,10 @@ def arrow_errors() -> Iterator[None]:
     try:
         yield
     except (OSError, arrow_library().ArrowException) as error:
-        raise ResultError(f"a table cannot be read: {error}", "write it again") from None
+        raise _wrong_table(f"a table cannot be read: {error}", "write it again") from None
+
+
+def _wrong_table(message: str, hint: str = "") -> ResultError:
+    error = ResultError(message, hint)
+    error.kind = "input"
+    return error

@@ -89,6 +89,14 @@ class PoolStatus(ApiAnswer, frozen=True, kw_only=True):
     age: float
 
 
+class FeedStatus(ApiAnswer, frozen=True, kw_only=True):
+    """Where events are published to. `lag` is for how many seconds the oldest waits, `problem` why."""
+
+    stream: str
+    lag: float
+    problem: str | None
+
+
 class ServerStatus(ApiAnswer, frozen=True, kw_only=True):
     """`problem` says why it is not ready, null if it is. Of `workers` it has none if it runs tasks itself."""
 
@@ -105,6 +113,7 @@ class ServerStatus(ApiAnswer, frozen=True, kw_only=True):
     pools: list[PoolStatus]
     stuck: int
     last_commit_at: str | None
+    feed: FeedStatus | None = None
 
 
 class WorkerRun(ApiAnswer, frozen=True, kw_only=True):

@@ -59,6 +59,17 @@ class CatalogStore(Protocol):
         """All versions, the newest first."""
         ...
 
+    async def catalog_numbers(self) -> dict[str, int]:
+        """The last number that each path has given, also where no version is left, in the order of paths."""
+        ...
+
+    async def keep_catalog_entries(self, path: str, number: int, entries: Sequence[CatalogEntry]) -> None:
+        """Keeps versions of a path under the numbers that they have, but for numbers that are there.
+
+        The next new one gets a number above `number`.
+        """
+        ...
+
     async def delete_catalog_entries(self, path: str, version: int = 0) -> list[str]:
         """Deletes a version, or all for 0. The executions that run one of them, if any: then nothing is.
 
@@ -108,6 +119,10 @@ class AccessStore(Protocol):
 
     async def api_tokens(self) -> list[ApiToken]:
         """All, by name; of one name the newest."""
+        ...
+
+    async def api_token_history(self) -> list[ApiToken]:
+        """Also those whose name another one has now, the oldest first."""
         ...
 
     async def revoke_api_token(self, name: str, at: int) -> bool:

@@ -78,7 +78,7 @@ class ClaimCredit(Message, tag="claim"):
 
 
 class RunCommand(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A run that the worker owns from here. `run` is the run's state, as `dump_run` gives it.
+    """A run that the worker owns from here. `run` is the run's state, as `encode_run` gives it.
 
     With `shard` it is only the shard of it that begins with that iteration. A `workload` of null is large,
     and is to be fetched.
@@ -181,12 +181,14 @@ class Beaten(Message, tag="beaten"):
 class Release(Message, tag="release"):
     """Gives runs back; with `failed` the worker could not go on with them, which counts as a loss.
 
+    With `error` they fail with it: what they reported cannot be stored, and doing it again would not help.
     A worker that is `leaving` has no run: what is still on its way to it is for others.
     """
 
     runs: tuple[RunLease, ...]
     failed: bool = False
     leaving: bool = False
+    error: ErrorInfo | None = None
 
 
 class Released(Message, tag="released"):
@@ -224,6 +226,18 @@ class FetchSealed(Message, tag="fetch_sealed"):
 
     execution: str
     number: int
+
+
+class FetchGrant(Message, tag="fetch_grant"):
+    """A way around the server to a body of an execution of which the session owns a run.
+
+    The answer's value is `{url, headers}`, as `AccessGrant` has it, or null where there is none.
+    """
+
+    execution: str
+    key: str
+    """As in a reference: `EXECUTION/HASH`, or `STORE:EXECUTION/HASH`."""
+    method: Literal["GET", "PUT"]
 
 
 class ArtifactRequest(Message, tag="artifact"):
@@ -267,6 +281,7 @@ FetchRequest: TypeAlias = (
     | FetchCredential
     | SealValues
     | FetchSealed
+    | FetchGrant
     | ArtifactRequest
     | CredentialsChecked
 )
@@ -305,6 +320,7 @@ FromWorker: TypeAlias = (
     | FetchCredential
     | SealValues
     | FetchSealed
+    | FetchGrant
     | ArtifactRequest
     | CredentialsChecked
 )

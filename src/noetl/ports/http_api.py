@@ -140,7 +140,7 @@ class StartExecution(ApiRequest, frozen=True, kw_only=True):
     ctx: dict[str, Any] = {}
     labels: Labels = {}
     idempotency_key: Annotated[str, Meta(max_length=200)] = ""
-    dialect: Literal["canonical", "draft"] | None = None
+    dialect: Literal["canonical", "draft", "in_use"] | None = None
     timeout: Annotated[float, Meta(gt=0, lt=1e10)] | None = None
     priority: Priority = 0
     """Its runs are given to workers before those of executions with a lower one."""
@@ -316,7 +316,7 @@ class RetryRequestBody(ApiRequest, frozen=True, kw_only=True):
 
     playbook: str | dict[str, Any] | None = None
     version: VersionNumber | None = None
-    dialect: Literal["canonical", "draft"] | None = None
+    dialect: Literal["canonical", "draft", "in_use"] | None = None
 
 
 class RedriveRequestBody(RetryRequestBody, frozen=True, kw_only=True):
@@ -347,7 +347,8 @@ class ExecutionFilter(ApiRequest, frozen=True, kw_only=True):
     """Those for which everything given holds. `path` is the beginning of theirs.
 
     They began at `since` or later, and before `until`. `version` is a number of the catalog, and wants the
-    whole `path`. `q` stands in id, path, labels or the message of the error.
+    whole `path`. `q` stands in id, path, labels or the message of the error. `roots` leaves out what others
+    started.
     """
 
     status: Status | UnsetType = UNSET
@@ -358,13 +359,22 @@ class ExecutionFilter(ApiRequest, frozen=True, kw_only=True):
     version: VersionNumber | None = None
     error_kind: Annotated[str, Meta(max_length=200)] = ""
     q: Annotated[str, Meta(max_length=1_000)] = ""
+    roots: bool = False
 
 
 class BulkRequest(ApiRequest, frozen=True, kw_only=True):
-    do: Literal["cancel", "retry"]
-    where: ExecutionFilter
+    """A `where` that leaves nothing out is refused, unless `all` says that this is meant.
+
+    `reason` is for `cancel`, `signal` and `payload` are for `signal`.
+    """
+
+    do: Literal["cancel", "retry", "signal"]
+    where: ExecutionFilter = ExecutionFilter()
+    all: bool = False
     dry_run: bool = False
     reason: Annotated[str, Meta(max_length=1_000)] = ""
+    signal: Annotated[str, Meta(max_length=200)] = ""
+    payload: Any = True
 
 
 class BulkAnswer(ApiAnswer, frozen=True, kw_only=True):

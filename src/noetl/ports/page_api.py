@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta
 
+from noetl.kernel.explain.explanation_parts import Condition
 from noetl.ports.admin_api import PoolItem
 from noetl.ports.http_api import ApiAnswer, ApiRequest, DocumentProblem, ExecutionItem, ProblemDocument, Role
 
@@ -311,12 +312,16 @@ class LostWorker(ApiAnswer, frozen=True, kw_only=True):
 
 
 class WaitItem(ApiAnswer, frozen=True, kw_only=True):
-    """A task that waits for a person: an answer names it by `wait`.
+    """What waits for a person: a task, which an answer names by `wait`, or a gate, and `wait` is its token.
 
-    `assignee` has the names of tokens that may answer; empty: every operator. `answerable` says whether the
-    caller may. `schema` is what an answer must fit, null for anything. `until` is when it gives up, if so.
+    A gate opens when one of its `rules` lets the token in; `signals` are those that they read, `signal` the
+    first that has not come, empty if its name is computed. It asks nothing: whoever may signal may answer.
+    Of a task, `assignee` has the names of tokens that may answer; empty: every operator. `answerable` says
+    whether the caller may. `schema` is what an answer must fit, null for anything. `until` is when it gives
+    up, if so.
     """
 
+    kind: Literal["task", "gate"]
     wait: str
     execution_id: str
     path: str
@@ -332,6 +337,8 @@ class WaitItem(ApiAnswer, frozen=True, kw_only=True):
     since: str
     until: str | None
     labels: dict[str, str]
+    signals: list[str]
+    rules: list[Condition]
 
 
 class WaitList(ApiAnswer, frozen=True, kw_only=True):

@@ -4,33 +4,63 @@ A key is `EXECUTION_ID/HASH`, and the hash is the SHA-256 of the bytes, in hex: 
 key never changes. An event that names a key is written only after its bytes are durable.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from noetl.model.errors import ResultError
 from noetl.model.json import Json
 from noetl.model.reference import StoredReference
 
 __all__ = [
+    "AccessGrant",
     "ExecutionObjects",
+    "GrantMethod",
     "ObjectDraft",
     "ResultDamaged",
     "ResultError",
     "ResultExpired",
     "ResultMissing",
     "ResultStore",
+    "StoredBody",
 ]
 
 
-class ResultMissing(ResultError): ...
+class ResultMissing(ResultError):
+    kind = "not_found"
 
 
 class ResultExpired(ResultMissing): ...
 
 
-class ResultDamaged(ResultError): ...
+class ResultDamaged(ResultError):
+    @property
+    def retryable(self) -> bool:
+        return False
+
+
+class StoredBody(NamedTuple):
+    """What is kept under a key: how many bytes it takes, and when it was written (seconds since 1970).
+
+    A store that does not know the time says None.
+    """
+
+    key: str
+    size: int
+    written_at: float | None
+
+
+GrantMethod: TypeAlias = Literal["GET", "PUT"]
+
+
+class AccessGrant(Struct, frozen=True):
+    """With this URL anybody may read or write one body, as it is kept, for a while; with these headers."""
+
+    url: str
+    headers: dict[str, str] = {}
 
 
 class ResultStore(Protocol):
@@ -75,6 +105,22 @@ class ResultStore(Protocol):
         """All that an execution has, expired ones included."""
         ...
 
+    async def owners(self) -> list[str]:
+        """Whoever has something: ids of executions, and what artifacts are kept by."""
+        ...
+
+    async def bodies(self, execution_id: str) -> list[StoredBody]:
+        """As `keys`, with what is known about each."""
+        ...
+
+    async def remove(self, keys: Sequence[str]) -> None:
+        """Removes bodies without a note. What is not there is no fault."""
+        ...
+
+    async def grant(self, key: str, method: GrantMethod, seconds: float) -> AccessGrant | None:
+        """None where bodies can be had only through this store. Raises ValueError if the key is none."""
+        ...
+
     async def expire(self, key: str, since: str) -> int:
         """Drops a body, and gives how many bytes that freed. Reading it raises ResultExpired from then on.
 
@@ -100,6 +146,10 @@ class ResultStore(Protocol):
         ...
 
     async def delete_entry(self, name: str, store: str = "") -> None: ...
+
+    async def check(self) -> None:
+        """Writes, reads and removes something. Raises ResultError, whose hint says how that can work."""
+        ...
 
     async def sweep(self, before: float) -> int:
         """Removes what crashes left half-written before this time (seconds since 1970); how many files."""

@@ -356,6 +356,10 @@ class Store(SealedStore, CatalogStore, AccessStore, Protocol):
 
     async def execution(self, execution_id: str) -> ExecutionRecord | None: ...
 
+    async def start_key(self, execution_id: str) -> str:
+        """The key that it was started with; empty if there is none."""
+        ...
+
     async def executions(self, query: ExecutionQuery = EVERYTHING) -> ExecutionPage:
         """The executions that match, in the reverse order of their first appends.
 
@@ -426,6 +430,10 @@ class Store(SealedStore, CatalogStore, AccessStore, Protocol):
         """Raises StoreDamaged if the document is not what was written."""
         ...
 
+    async def playbooks(self) -> list[str]:
+        """The hashes of all documents, in order."""
+        ...
+
     async def put_blob(self, name: str, data: bytes) -> None:
         """Keeps bytes by a name that means nothing to the store; what had it before is replaced."""
         ...
@@ -470,6 +478,10 @@ class Store(SealedStore, CatalogStore, AccessStore, Protocol):
 
         Not those whose parent, or the first of whose parents, has not ended.
         """
+        ...
+
+    async def reclaim(self) -> int:
+        """Gives back what deleted executions took, where deleting alone does not; how many pieces went."""
         ...
 
     async def check(self, derive: Derive | None = None) -> list[Inconsistency]:

@@ -50,7 +50,7 @@ class EngineObserver(EngineListener):
         return {
             **dict.fromkeys(run_changes, lambda live, body, _: self._look_at(live, body.run)),
             **dict.fromkeys(all_changes, lambda live, *_: self._look_at_all(live)),
-            of.PlaybookExecutionRequested: lambda *_: self._on_started(),
+            of.PlaybookExecutionRequested: lambda live, *_: self._on_started(live),
             of.StepScheduled: self._on_scheduled,
             of.NextEvaluated: lambda live, body, _: self._forget_run(live, body.run),
             of.TaskProcessed: self._on_task_processed,
@@ -78,6 +78,10 @@ class EngineObserver(EngineListener):
 
     def reloaded(self, live: LiveExecution) -> None:
         self._look_at_all(live)
+
+    def dropped(self, live: LiveExecution) -> None:
+        self._waiting.pop(live.execution_id, None)
+        self._steps.pop(live.execution_id, None)
 
     def over(self, live: LiveExecution) -> None:
         self._waiting.pop(live.execution_id, None)
@@ -137,7 +141,15 @@ class EngineObserver(EngineListener):
         self._decision_began = self._clock.monotonic()
         return self._clock.now()
 
-    def _on_started(self) -> None:
+    def _on_started(self, live: LiveExecution) -> None:
+        if (
+            live.start_key
+        ):  # another one may have its key: then it never began, and a counter does not go back
+            live.after_commit(self._count_started)
+        else:
+            self._count_started()
+
+    def _count_started(self) -> None:
         self.measures.started += 1
 
     def _on_scheduled(self, live: LiveExecution, body: of.StepScheduled, seq: int) -> None:

@@ -85,6 +85,9 @@ class ExecutionTraces(EngineListener):
         for run in live.state.runs.values():
             runs.setdefault(run.id, (run.step.name, self._now()))
 
+    def dropped(self, live: LiveExecution) -> None:
+        self._open.pop(live.execution_id, None)
+
     def over(self, live: LiveExecution) -> None:
         self._open.pop(live.execution_id, None)
         state, execution_id = live.state, live.execution_id

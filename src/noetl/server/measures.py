@@ -71,6 +71,12 @@ METRICS = (
     ),
     Metric("noetl_events_appended", "counter", (), "Events that became durable."),
     Metric(
+        "noetl_feed_lag_seconds",
+        "gauge",
+        (),
+        "How long the oldest event waits to be published; only of a server with a feed.",
+    ),
+    Metric(
         "noetl_task_seconds",
         "histogram",
         ("kind", "status"),

@@ -2,10 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import TypeVar
 
 from noetl.engine.service import Service
 from noetl.kernel.derived_rows import timer_of_key
 from noetl.ports.store import OutboxMessage, StoreError
+
+T = TypeVar("T")
 
 BATCH = 1_000
 PATIENCE = 1.0
@@ -105,15 +110,21 @@ class OutboxPump:
             while self._more:
                 self._more = False
                 # After the last one: what was delivered is there until the append that it led to is written.
-                while messages := await self._service.store.outbox(after=self._last):
+                while messages := await self._patiently(self._next_messages):
                     for message in messages:
                         await self._deliver_one(message)
+        except StoreError:
+            return  # it will not be read again, or this process is about to end: the next start delivers
         finally:
             self._busy = False
 
+    async def _next_messages(self) -> list[OutboxMessage]:
+        return await self._service.store.outbox(after=self._last)
+
     async def _deliver_one(self, message: OutboxMessage) -> None:
         self._last = message.id
-        try:
-            await self._deliver(message)
-        except StoreError:
-            return  # the next start of a server tries it again: whose history cannot be read goes nowhere
+        with suppress(StoreError):  # whose history is damaged goes nowhere, and the others do
+            await self._patiently(partial(self._deliver, message))
+
+    async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
+        return await self._service.commit_log.read_patiently(work)

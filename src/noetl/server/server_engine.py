@@ -29,7 +29,9 @@ class ServerEngine(Engine):
     """An engine whose runs are claimed over `plane`. An async context manager.
 
     Executions that have not ended go on at its start as they were left: leases live on for one ttl, what is
-    paused stays so. `memory` is how many bytes their states may take, roughly.
+    paused stays so. One that `adopts` goes on with what processes without a server left, too; where their
+    locks are not to be seen, as on another machine, it must not. `memory` is how many bytes their states may
+    take, roughly.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class ServerEngine(Engine):
         credentials: EncryptedCredentials | None = None,
         ttl: float = TTL,
         memory: int = STATE_MEMORY,
+        adopts: bool = True,
         system: System = SYSTEM,
     ) -> None:
         playbooks = playbooks or Playbooks()
@@ -76,6 +79,7 @@ class ServerEngine(Engine):
         if self._expiry is not None:
             self._service.subscribe(self._expiry)
         self._owners = owners
+        self._adopts = adopts
         self._ownership: Ownership | None = None
         self._timer_pump = TimerPump(self._service, system.now)
         self._outbox_pump = OutboxPump(self._service, self._children.deliver)
@@ -90,7 +94,8 @@ class ServerEngine(Engine):
         if self._expiry is not None:
             await self._expiry.sweep()
         await self._take_up_rows()
-        await self._take_up_unserved()
+        if self._adopts:
+            await self._take_up_unserved()
         self.plane.end_own_sessions()
         return self
 

@@ -1,23 +1,48 @@
 """The stores, and how a URL names one."""
 
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from noetl.ports.store import Store, StoreUnusable, StoreUrlWrong
+from noetl.model.store_url import is_database_url
+from noetl.ports.store import Store, StoreBusy, StoreUnusable, StoreUrlWrong
 from noetl.stores.home_folder import home_with
+from noetl.stores.postgres.address import DatabaseAddress
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.stores.sqlite.writer import Inline
 
-__all__ = ["open_store", "open_store_to_read", "store_file_of"]
+if TYPE_CHECKING:
+    from noetl.stores.postgres.upkeep import DatabaseHealth
+
+__all__ = [
+    "is_memory_url",
+    "lock_for_server",
+    "migrate_database",
+    "open_store",
+    "open_store_to_read",
+    "read_database_health",
+    "store_file_of",
+]
 
 _SQLITE = "sqlite://"
-_HINT = "sqlite:///relative/path.db, sqlite:////absolute/path.db or sqlite:///:memory:"
+_HINT = (
+    "sqlite:///relative/path.db, sqlite:////absolute/path.db, sqlite:///:memory: or "
+    "postgresql://USER:PASSWORD@HOST/DATABASE"
+)
+SERVER_PATIENCE = 1.0
+"""Seconds for which a server's store waits for a database that went away, before the server says so."""
 
 
 def open_store(url: str, *, inline: Inline = "commits") -> Store:
     """The store at this URL, made if it does not exist. Raises StoreUnusable, StoreUrlWrong.
 
-    `inline` says what is written by the loop's own thread: for a server only what is quick.
+    `inline` says what is written by the loop's own thread: for a server only what is quick. A database is
+    reached by the first call; StoreError then.
     """
+    if is_database_url(url):
+        return _open_database(url, patient=inline == "commits")
     path = store_file_of(url)
     if path is None:
         return SqliteStore.in_memory()
@@ -30,6 +55,8 @@ def open_store_to_read(url: str) -> Store:
 
     There, whatever writes raises StoreUnusable. Raises StoreUnusable, StoreUrlWrong.
     """
+    if is_database_url(url):
+        return _open_database(url, patient=True)
     path = store_file_of(url)
     if path is None:
         return SqliteStore.in_memory()
@@ -37,8 +64,77 @@ def open_store_to_read(url: str) -> Store:
     return SqliteStore.to_read(path)
 
 
+def is_memory_url(url: str) -> bool:
+    """Whether nothing is there any more when the process ends. Raises StoreUrlWrong, StoreUnusable."""
+    return not is_database_url(url) and store_file_of(url) is None
+
+
+def _open_database(url: str, *, patient: bool) -> Store:
+    address = DatabaseAddress.parse(url)
+    with _with_driver():
+        from noetl.stores.postgres.store import PostgresStore  # noqa: PLC0415 - an extra, which few have
+
+        return PostgresStore(address) if patient else PostgresStore(address, patience=SERVER_PATIENCE)
+
+
+@asynccontextmanager
+async def lock_for_server(
+    url: str,
+    stop: asyncio.Event,
+    on_standby: Callable[[], None] | None = None,
+    on_taken: Callable[[StoreBusy], None] = lambda _: None,
+) -> AsyncIterator[bool]:
+    """The right to serve a store in a database. Once another has it `stop` is set, and `on_taken` hears.
+
+    With `on_standby`, which is called then, it waits until the other one is gone; False if `stop` is set
+    before that. Who serves a store in a file has the lock of its home. Raises StoreBusy if another server has
+    it, StoreError.
+    """
+    if not is_database_url(url):
+        yield True
+        return
+    with _with_driver():
+        from noetl.stores.postgres.server_lock import DatabaseServerLock  # noqa: PLC0415 - likewise
+
+        lock = DatabaseServerLock(DatabaseAddress.parse(url), stop, on_taken)
+    async with lock.hold(on_standby) as holds:
+        yield holds
+
+
+async def migrate_database(url: str) -> tuple[int, int]:
+    """The schema of a store in a database, before and after it was brought up to date; 0: there was none.
+
+    Raises StoreError.
+    """
+    address = DatabaseAddress.parse(url)
+    with _with_driver():
+        from noetl.stores.postgres.upkeep import migrate_schema_of  # noqa: PLC0415 - likewise
+
+        return await migrate_schema_of(address)
+
+
+async def read_database_health(url: str, now: int) -> "DatabaseHealth":
+    """What an operator should know about a store in a database; `now` in microseconds. Raises StoreError."""
+    address = DatabaseAddress.parse(url)
+    with _with_driver():
+        from noetl.stores.postgres.upkeep import read_health_of  # noqa: PLC0415 - likewise
+
+        return await read_health_of(address, now)
+
+
+@contextmanager
+def _with_driver() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        message = f"a store in PostgreSQL needs {error.name}"
+        raise StoreUnusable(message, "pip install 'noetl[postgres-store]'") from None
+
+
 def store_file_of(url: str) -> Path | None:
-    """The file that a URL names; None for memory. Raises StoreUrlWrong, StoreUnusable."""
+    """The file that a URL names; None for memory and for a database. Raises StoreUrlWrong, StoreUnusable."""
+    if is_database_url(url):
+        return None
     if not url.startswith(_SQLITE):
         raise StoreUrlWrong(f"`{url}` is not the URL of a store", _HINT)
     path = url.removeprefix(_SQLITE)

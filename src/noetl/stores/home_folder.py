@@ -27,11 +27,12 @@ class Home:
     And the playbooks that were read before, which can be removed at any time, and what a server leaves
     there for those who look for it.
 
-    Nothing is made before `make`.
+    Nothing is made before `make`. One that is `shared` has all that but the store, which is in a database.
     """
 
-    def __init__(self, folder: Path, store: Path | None = None) -> None:
+    def __init__(self, folder: Path, store: Path | None = None, *, shared: bool = False) -> None:
         self.folder = folder
+        self.shared = shared
         self.store = store or folder / STORE
         self.results = folder / "results"
         self.scratch = folder / "scratch"
@@ -135,7 +136,7 @@ def home_beside(store: Path) -> Home:
     return Home(store.with_name(f"{store.name}.noetl"), store)
 
 
-def find_home(directory: Path, environment: Mapping[str, str]) -> Home:
+def find_home(directory: Path, environment: Mapping[str, str], *, shared: bool = False) -> Home:
     """That of the working directory or of its nearest parent, stopping before the home directory.
 
     Where there is none it is that of the working directory, not made yet.
@@ -145,5 +146,5 @@ def find_home(directory: Path, environment: Mapping[str, str]) -> Home:
         if user and folder == Path(user) and folder != directory:
             break
         if (folder / FOLDER).is_dir():
-            return Home(folder / FOLDER)
-    return Home(directory / FOLDER)
+            return Home(folder / FOLDER, shared=shared)
+    return Home(directory / FOLDER, shared=shared)

@@ -16,6 +16,7 @@ import threading
 from pathlib import Path
 from types import TracebackType
 
+from noetl.stores.home_folder import Home
 from noetl.stores.private_files import make_private_folder, open_private_file
 
 # struct flock, as the system lays it out: where the type, the byte and the process stand. `fcntl.lockf` does
@@ -187,6 +188,27 @@ class Owners:
         ):
             lock_file = _OPEN_FILES[path] = _LockFile(Path(path))
         return lock_file
+
+
+class SharedOwners(Owners):
+    """Those of a store in a database, whose server may be on another machine.
+
+    What a server serves has an owner, whoever that is: commands to it wait in its inbox.
+    """
+
+    ELSEWHERE = 0
+    """In the place of a process that is not to be seen from here."""
+
+    def acquire(self, execution_id: str, *, served: bool = False) -> Ownership | None:
+        return None if served else super().acquire(execution_id)
+
+    def owner(self, execution_id: str, *, served: bool = False) -> int | None:
+        return self.ELSEWHERE if served else super().owner(execution_id)
+
+
+def owners_in(home: Home) -> Owners:
+    """The owners as who does not serve sees them."""
+    return SharedOwners(home.owners) if home.shared else Owners(home.owners)
 
 
 def _lock_byte(execution_id: str) -> int:

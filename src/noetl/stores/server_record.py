@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +13,8 @@ from msgspec import Struct
 from noetl.model.errors import NoetlError
 from noetl.stores.home_folder import Home
 from noetl.stores.private_files import open_private_file
+
+_LOOK_SECONDS = 0.05
 
 
 class ServerRecord(Struct, frozen=True):
@@ -52,10 +55,19 @@ def read_token_file(path: Path) -> str:
         return ""
 
 
-def wait_for_server_end(home: Home) -> None:
-    """Returns when no server uses the home."""
+def wait_for_server_end(home: Home, seconds: float | None = None) -> bool:
+    """Whether no server uses the home any more: waits for that, but for no longer than so many seconds."""
+    until = None if seconds is None else time.monotonic() + seconds
     with suppress(FileNotFoundError), open(home.server_lock, "rb") as lock:
+        while until is not None:
+            with suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return True
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_LOOK_SECONDS)  # a lock can be waited for, or looked at
         fcntl.flock(lock, fcntl.LOCK_SH)
+    return True
 
 
 @contextmanager

@@ -14,6 +14,7 @@ store again and again, and pytest does the rest:
 
 import asyncio
 import hashlib
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
@@ -226,6 +227,36 @@ class ResultSuite(ABC):
         assert sorted(await store.keys(EXECUTION)) == sorted(
             result_key_of(EXECUTION, data) for data in (b"1", b"2")
         )
+
+    @_result_store_test
+    async def test_what_is_kept_is_listed_with_its_size_and_age(self, store: ResultStore) -> None:
+        assert await store.owners() == []
+        before = time.time()
+        for execution_id, data in ((EXECUTION, b"1" * 10), (EXECUTION, b"2" * 20), (OTHER_EXECUTION, b"3")):
+            await store.put(result_key_of(execution_id, data), data)
+        await store.put_entry("report", b"{}")
+        assert await store.owners() == [EXECUTION, OTHER_EXECUTION]
+        bodies = {body.key: body for body in await store.bodies(EXECUTION)}
+        sizes = {key: body.size for key, body in bodies.items()}
+        assert sizes == {result_key_of(EXECUTION, b"1" * 10): 10, result_key_of(EXECUTION, b"2" * 20): 20}
+        for body in bodies.values():
+            # Some clocks count seconds.
+            assert body.written_at is None or before - 2 <= body.written_at <= time.time() + 2
+        assert await store.bodies("nobody") == []
+
+    @_result_store_test
+    async def test_single_bodies_can_be_removed(self, store: ResultStore) -> None:
+        for data in (b"1", b"2", b"3"):
+            await store.put(result_key_of(EXECUTION, data), data)
+        await store.remove([result_key_of(EXECUTION, data) for data in (b"never", b"1", b"2")])
+        await store.remove([])
+        assert await store.keys(EXECUTION) == [result_key_of(EXECUTION, b"3")]
+
+    @_result_store_test
+    async def test_a_check_leaves_nothing(self, store: ResultStore) -> None:
+        await store.check()
+        assert await store.owners() == []
+        assert await store.entries() == []
 
     @_result_store_test
     async def test_what_has_expired_says_since_when(self, store: ResultStore, other: ResultStore) -> None:

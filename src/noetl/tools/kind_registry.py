@@ -4,9 +4,12 @@ from typing import NamedTuple
 
 from noetl.dsl.document.kinds import Kind, Kinds, KindTaken
 from noetl.tools.artifact.kind import KIND as ARTIFACT
+from noetl.tools.container.kind import KIND as CONTAINER
 from noetl.tools.duckdb.kind import KIND as DUCKDB
 from noetl.tools.file.kind import KIND as FILE
 from noetl.tools.http.kind import KIND as HTTP
+from noetl.tools.mysql.kind import KIND as MYSQL
+from noetl.tools.nats.kind import KIND as NATS
 from noetl.tools.noop.kind import KIND as NOOP
 from noetl.tools.playbook.kind import KIND as PLAYBOOK
 from noetl.tools.postgres.kind import KIND as POSTGRES
@@ -15,6 +18,7 @@ from noetl.tools.quantum.kind import KIND as QUANTUM
 from noetl.tools.s3.kind import KIND as S3
 from noetl.tools.secrets.kind import KIND as SECRETS
 from noetl.tools.shell.kind import KIND as SHELL
+from noetl.tools.snowflake.kind import KIND as SNOWFLAKE
 from noetl.tools.sqlite.kind import KIND as SQLITE
 from noetl.tools.wait.kind import KIND as WAIT
 from noetl.tools.workbook.kind import KIND as WORKBOOK
@@ -23,16 +27,20 @@ BUILTIN: tuple[Kind, ...] = (
     NOOP,
     HTTP,
     POSTGRES,
+    MYSQL,
+    SNOWFLAKE,
     SQLITE,
     DUCKDB,
     PYTHON,
     SHELL,
+    CONTAINER,
     PLAYBOOK,
     WORKBOOK,
     SECRETS,
     ARTIFACT,
     S3,
     FILE,
+    NATS,
     WAIT,
     QUANTUM,
 )

@@ -33,7 +33,7 @@ class HttpLink:
     def __init__(self, http: aiohttp.ClientSession, token: str = "") -> None:
         self._http = http
         self._access = ServerAccess(http, {"authorization": f"Bearer {token}"} if token else {})
-        self.results = ServerResults(self._access)
+        self.results = ServerResults(self._access, self)
 
     def join(self, url: str, session: str) -> None:
         self._access.join(url, session)

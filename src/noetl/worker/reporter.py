@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from msgspec import structs
 
 from noetl.kernel.state.execution_state import Blob
+from noetl.model.outcome import ErrorInfo
 from noetl.ports.control import (
     Ack,
     Message,
@@ -18,6 +19,7 @@ from noetl.ports.control import (
 )
 from noetl.ports.results import ResultError, ResultStore
 from noetl.worker.remote import RemoteRun
+from noetl.worker.server_link import FIRST_WAIT
 
 FLUSH_EVENTS = 256
 FLUSH_SECONDS = 0.002
@@ -28,8 +30,25 @@ LOG_PIECE = 1 << 16
 """Characters of a printed text that go together."""
 MOST_LOGGED = 1 << 24
 """Characters that wait to be sent; what is printed beyond them is lost, as a log must stop no execution."""
+STORE_PATIENCE = 60.0
+"""Seconds for which a report waits for a result store that refuses or is gone; then its run fails."""
+LONGEST_WAIT = 5.0
+"""Seconds between two attempts at storing something."""
 MOST_UNREPORTED = 10_000
 """Events that the server has not acknowledged, above which nothing new is done."""
+
+
+class BodyRefused(ResultError):
+    """A stored value that a report needs cannot be stored, though the server answers."""
+
+    def __init__(self, error: ResultError) -> None:
+        super().__init__(str(error), error.hint)
+        self.kind = error.kind
+
+    @property
+    def info(self) -> ErrorInfo:
+        message = f"{self}; {self.hint}" if self.hint else str(self)
+        return ErrorInfo(kind=self.kind, message=message, retryable=self.retryable)
 
 
 class _Part(NamedTuple):
@@ -113,7 +132,22 @@ class Reporter:
         return taken
 
     def upload(self, run: RemoteRun, blob: Blob) -> None:
-        self.send_before(run, self._results.put(*blob), lambda: run.ledger.uploaded(blob))
+        self.send_before(run, self._put_patiently(run, blob), lambda: run.ledger.uploaded(blob))
+
+    async def _put_patiently(self, run: RemoteRun, blob: Blob) -> None:
+        """The result store may come back: the report waits, and the lease lives. Raises BodyRefused."""
+        loop = asyncio.get_running_loop()
+        give_up, wait = loop.time() + STORE_PATIENCE, FIRST_WAIT
+        while True:
+            try:
+                await self._results.put(*blob)
+            except ResultError as error:
+                if not error.retryable or run.lost or loop.time() + wait > give_up:
+                    raise BodyRefused(error) from error
+            else:
+                return
+            await asyncio.sleep(wait)
+            wait = min(2 * wait, LONGEST_WAIT)
 
     def send_before(self, run: RemoteRun, work: Coroutine[Any, Any, None], then: Callable[[], None]) -> None:
         """What events of the run rest on: they wait until it is done. It raises ResultError if it fails."""
@@ -125,10 +159,11 @@ class Reporter:
     ) -> None:
         try:
             await work
-        except ResultError:
-            # What it reported cannot be recorded without it: somebody else may have more luck.
+        except ResultError as error:
+            # What it reported cannot be recorded without it, and no event may name what is not stored.
             if not run.lost:
-                self._send(Release(runs=(run.lease,), failed=True))
+                info = error.info if isinstance(error, BodyRefused) else None
+                self._send(Release(runs=(run.lease,), failed=True, error=info))
                 run.ledger.lose(run)
             return
         finally:

@@ -346,14 +346,14 @@ class Runner:
         task.add_done_callback(claimed.fetches.discard)
 
     async def _open(self, claimed: ClaimedRun, keychain: Keychain) -> None:
-        await keychain.open()
+        await keychain.open(claimed.run.inputs.workload)
         self._queue(claimed)
 
     async def _get(self, claimed: ClaimedRun, keys: tuple[str, ...], then: Callable[[], None]) -> None:
         try:
             if secret := tuple(key for key in keys if key.startswith(SECRET_KEY_PREFIX)):
                 claimed.keychain = self._keychains.make(claimed.ledger)
-                await claimed.keychain.open()
+                await claimed.keychain.open(claimed.run.inputs.workload)
                 await claimed.keychain.fetch(secret)
                 keys = tuple(key for key in keys if key not in secret)
             await self._values.fetch(keys, claimed.ledger.read_blob)
@@ -402,4 +402,5 @@ def _unstored(error: Exception) -> ErrorInfo:
     message = f"a stored value cannot be read: {error}"
     if not isinstance(error, ResultError):
         return ErrorInfo(kind="tool", message=f"{message} ({type(error).__name__})")
-    return ErrorInfo(kind=error.kind, message=f"{message}; {error.hint}" if error.hint else message)
+    message = f"{message}; {error.hint}" if error.hint else message
+    return ErrorInfo(kind=error.kind, message=message, retryable=error.retryable)

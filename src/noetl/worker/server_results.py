@@ -4,17 +4,25 @@ import asyncio
 import hashlib
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from uuid import uuid4
 
 import aiohttp
 
-from noetl.ports.results import ResultDamaged, ResultError, ResultMissing
+from noetl.ports.results import (
+    AccessGrant,
+    GrantMethod,
+    ResultDamaged,
+    ResultError,
+    ResultMissing,
+    StoredBody,
+)
 from noetl.stores.results.result_key import parse_result_key, split_store_key
+from noetl.worker.granted_results import LEAST_GRANTED, GrantedResults
 from noetl.worker.plane_requests import ServerAccess, server_error_of
-from noetl.worker.server_link import FIRST_WAIT, TRIES, ServerUnavailable, retry_while_unavailable
+from noetl.worker.server_link import FIRST_WAIT, TRIES, ServerLink, ServerUnavailable, retry_while_unavailable
 
 CHUNK = 1 << 20
 PIECE = 8 << 20
@@ -27,13 +35,16 @@ class ServerResults:
     What belongs to no execution is for the server: see `noetl.worker.remote_ledgers`.
     """
 
-    def __init__(self, access: ServerAccess) -> None:
+    def __init__(self, access: ServerAccess, link: ServerLink) -> None:
         self._access = access
+        self._granted = GrantedResults(access.http, link)
         self._folder = Path(tempfile.mkdtemp(prefix="noetl-worker-"))
 
     async def put(self, key: str, data: bytes, compression: str = "none") -> None:
         if hashlib.sha256(data).hexdigest() != parse_result_key(split_store_key(key)[1]).hash:
             raise ValueError(f"`{key}` is not the key of these bytes")
+        if len(data) >= LEAST_GRANTED and await self._granted.put(key, data, compression):
+            return
         if len(data) > PIECE:
             path = self.scratch(parse_result_key(split_store_key(key)[1]).execution_id) / f".{uuid4().hex}"
             await asyncio.to_thread(path.write_bytes, data)
@@ -43,6 +54,10 @@ class ServerResults:
 
     async def put_file(self, key: str, path: Path, compression: str = "none") -> None:
         size, start = path.stat().st_size, 0
+        if size >= LEAST_GRANTED:
+            folder = self.scratch(parse_result_key(split_store_key(key)[1]).execution_id)
+            if await self._granted.put_file(key, path, folder, compression):
+                return
         upload = uuid4().hex
         while start < size or not size:
             piece = await asyncio.to_thread(_read_piece, path, start, PIECE)
@@ -80,8 +95,10 @@ class ServerResults:
             raise ServerUnavailable(f"the server does not take a result: {error}") from error
 
     async def get(self, key: str) -> bytes:
-        async with self.local(key) as path:
-            return await asyncio.to_thread(path.read_bytes)
+        data = b"".join([piece async for piece in self._pieces(key, 0, None)])
+        if hashlib.sha256(data).hexdigest() != parse_result_key(split_store_key(key)[1]).hash:
+            raise _torn(key)
+        return data
 
     async def read(self, key: str, start: int, end: int | None = None) -> bytes:
         if end is not None and end <= start:
@@ -97,13 +114,18 @@ class ServerResults:
     @asynccontextmanager
     async def local(self, key: str) -> AsyncIterator[Path]:
         bare_key = parse_result_key(split_store_key(key)[1])
-        path = self.scratch(bare_key.execution_id) / f".fetched-{uuid4().hex}"
+        folder = self.scratch(bare_key.execution_id)
+        async with self._granted.local(key, folder) as body_file:
+            if body_file is not None:
+                yield body_file
+                return
+        path = folder / f".fetched-{uuid4().hex}"
         try:
             with path.open("wb") as file:
                 async for piece in self._pieces(key, 0, None):
                     await asyncio.to_thread(file.write, piece)
             if await asyncio.to_thread(_hash_of, path) != bare_key.hash:
-                raise ResultDamaged(f"`{key}` did not come from the server as it is stored", "try again")
+                raise _torn(key)
             yield path
         finally:
             path.unlink(missing_ok=True)
@@ -154,6 +176,21 @@ class ServerResults:
     async def keys(self, execution_id: str) -> list[str]:  # noqa: ARG002 - the port has it
         raise _not_offered()
 
+    async def owners(self) -> list[str]:
+        raise _not_offered()
+
+    async def bodies(self, execution_id: str) -> list[StoredBody]:  # noqa: ARG002 - the port has it
+        raise _not_offered()
+
+    async def remove(self, keys: Sequence[str]) -> None:  # noqa: ARG002 - the port has it
+        raise _not_offered()
+
+    async def check(self) -> None:
+        raise _not_offered()
+
+    async def grant(self, key: str, method: GrantMethod, seconds: float) -> AccessGrant | None:  # noqa: ARG002 - the port has it
+        raise _not_offered()
+
     async def expire(self, key: str, since: str) -> int:  # noqa: ARG002 - the port has it
         raise _not_offered()
 
@@ -186,6 +223,10 @@ def _raise_result_error(status: int, body: bytes) -> None:
     if isinstance(error, ServerUnavailable):
         raise error
     raise ResultError(str(error))
+
+
+def _torn(key: str) -> ResultDamaged:
+    return ResultDamaged(f"`{key}` did not come from the server as it is stored", "try again")
 
 
 def _read_piece(path: Path, start: int, size: int) -> bytes:

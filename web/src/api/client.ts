@@ -89,6 +89,7 @@ let source: AnswerSource | null = null;
 export function answerFrom(kept: AnswerSource): void {
   source = kept;
 }
+export const isOffline = () => source !== null;
 
 async function json<T>(method: string, route: string, options: RequestOptions = {}): Promise<T> {
   if (source) return source(method, route, options.query ?? {}) as T;

@@ -58,11 +58,19 @@ export interface BulkAnswer {
   more: boolean;
 }
 
+/**
+ * A `where` that leaves nothing out is refused, unless `all` says that this is meant.
+ *
+ * `reason` is for `cancel`, `signal` and `payload` are for `signal`.
+ */
 export interface BulkRequest {
-  do: "cancel" | "retry";
-  where: ExecutionFilter;
+  do: "cancel" | "retry" | "signal";
+  where?: ExecutionFilter;
+  all?: boolean;
   dry_run?: boolean;
   reason?: string;
+  signal?: string;
+  payload?: unknown;
 }
 
 /**
@@ -393,7 +401,8 @@ export interface ExecutionExport {
  * Those for which everything given holds. `path` is the beginning of theirs.
  *
  * They began at `since` or later, and before `until`. `version` is a number of the catalog, and wants the
- * whole `path`. `q` stands in id, path, labels or the message of the error.
+ * whole `path`. `q` stands in id, path, labels or the message of the error. `roots` leaves out what others
+ * started.
  */
 export interface ExecutionFilter {
   status?: "cancelled" | "completed" | "failed" | "paused" | "running";
@@ -404,6 +413,7 @@ export interface ExecutionFilter {
   version?: number | null;
   error_kind?: string;
   q?: string;
+  roots?: boolean;
 }
 
 /** An execution as lists have it. */
@@ -505,6 +515,13 @@ export interface FailureReport {
   file: string;
 }
 
+/** Where events are published to. `lag` is for how many seconds the oldest waits, `problem` why. */
+export interface FeedStatus {
+  stream: string;
+  lag: number;
+  problem: string | null;
+}
+
 /** The first failure that nobody looked at. */
 export interface FirstFailure {
   run: string;
@@ -539,7 +556,7 @@ export interface ForkPreview {
 export interface ForkRequestBody {
   playbook?: string | Record<string, unknown> | null;
   version?: number | null;
-  dialect?: "canonical" | "draft" | null;
+  dialect?: "canonical" | "draft" | "in_use" | null;
   at: number;
   workload?: Record<string, unknown>;
   ctx?: Record<string, unknown>;
@@ -847,6 +864,7 @@ export interface ParkedToken {
   seq: number;
   until?: number | null;
   rules?: Condition[];
+  signals?: string[];
 }
 
 /** One path that an expression reads, and what stood there. `missing`: nothing did. */
@@ -1005,7 +1023,7 @@ export interface ReachingStep {
 export interface RedriveRequestBody {
   playbook?: string | Record<string, unknown> | null;
   version?: number | null;
-  dialect?: "canonical" | "draft" | null;
+  dialect?: "canonical" | "draft" | "in_use" | null;
   step?: string;
 }
 
@@ -1072,7 +1090,7 @@ export interface RetriedAttempt {
 export interface RetryRequestBody {
   playbook?: string | Record<string, unknown> | null;
   version?: number | null;
-  dialect?: "canonical" | "draft" | null;
+  dialect?: "canonical" | "draft" | "in_use" | null;
 }
 
 /** Where the end of a run led. `handled` is false where nobody looked at its failure. */
@@ -1184,6 +1202,7 @@ export interface ServerStatus {
   pools: PoolStatus[];
   stuck: number;
   last_commit_at: string | null;
+  feed?: FeedStatus | null;
 }
 
 /** A token, or the code of a login link, which is good for one time. */
@@ -1227,7 +1246,7 @@ export interface StartExecution {
   ctx?: Record<string, unknown>;
   labels?: Record<string, string>;
   idempotency_key?: string;
-  dialect?: "canonical" | "draft" | null;
+  dialect?: "canonical" | "draft" | "in_use" | null;
   timeout?: number | null;
   priority?: number;
 }
@@ -1388,12 +1407,16 @@ export interface VersionList {
 }
 
 /**
- * A task that waits for a person: an answer names it by `wait`.
+ * What waits for a person: a task, which an answer names by `wait`, or a gate, and `wait` is its token.
  *
- * `assignee` has the names of tokens that may answer; empty: every operator. `answerable` says whether the
- * caller may. `schema` is what an answer must fit, null for anything. `until` is when it gives up, if so.
+ * A gate opens when one of its `rules` lets the token in; `signals` are those that they read, `signal` the
+ * first that has not come, empty if its name is computed. It asks nothing: whoever may signal may answer.
+ * Of a task, `assignee` has the names of tokens that may answer; empty: every operator. `answerable` says
+ * whether the caller may. `schema` is what an answer must fit, null for anything. `until` is when it gives
+ * up, if so.
  */
 export interface WaitItem {
+  kind: "gate" | "task";
   wait: string;
   execution_id: string;
   path: string;
@@ -1409,6 +1432,8 @@ export interface WaitItem {
   since: string;
   until: string | null;
   labels: Record<string, string>;
+  signals: string[];
+  rules: Condition[];
 }
 
 /** The oldest first. */
@@ -1486,7 +1511,7 @@ export interface Operations {
   register_playbook: {
     method: "POST";
     path: "/api/catalog";
-    query: { dialect?: "canonical" | "draft" | null; file?: string; };
+    query: { dialect?: "canonical" | "draft" | "in_use" | null; file?: string; };
     body: string | Record<string, unknown>;
     answer: RegisteredPlaybook;
   };
@@ -1526,7 +1551,7 @@ export interface Operations {
   validate: {
     method: "POST";
     path: "/api/validate";
-    query: { dialect?: "canonical" | "draft" | null; file?: string; };
+    query: { dialect?: "canonical" | "draft" | "in_use" | null; file?: string; };
     body: string | Record<string, unknown>;
     answer: ValidationAnswer;
   };
@@ -1534,7 +1559,7 @@ export interface Operations {
   draw_net: {
     method: "POST";
     path: "/api/net";
-    query: { dialect?: "canonical" | "draft" | null; file?: string; };
+    query: { dialect?: "canonical" | "draft" | "in_use" | null; file?: string; };
     body: string | Record<string, unknown>;
     answer: DraftNet;
   };
@@ -1826,7 +1851,7 @@ export interface Operations {
     body: SessionRequest;
     answer: CallerAnswer;
   };
-  /** Take the cookie away. Sessions end with their token, too. */
+  /** End the session: its cookie is refused from now on. Sessions end with their token, too. */
   close_session: {
     method: "DELETE";
     path: "/api/session";
@@ -1869,7 +1894,7 @@ export interface Operations {
   /** Which tasks of the newest versions of playbooks name which credentials. */
   read_credential_usage: {
     method: "GET";
-    path: "/api/credentials/usage";
+    path: "/api/credential-usage";
     query: Record<string, never>;
     body: undefined;
     answer: CredentialUsageList;

@@ -15,9 +15,10 @@ export function isMarker(value: unknown): value is Marker {
   return isMapping(value) && typeof value.$noetl === "string";
 }
 
-/** One line that says what a value is, at most `limit` characters long. */
+/** One line that says what a value is, at most `limit` characters long. What is kept apart has its preview. */
 export function oneLine(value: unknown, limit = 120): string {
-  const text = value === undefined ? "" : typeof value === "string" ? JSON.stringify(value) : JSON.stringify(value) ?? "";
+  const kept = isMarker(value) && value.$noetl !== "secret";
+  const text = kept ? `kept apart: ${typeof value.preview === "string" ? value.preview : "…"}` : JSON.stringify(value) ?? "";
   return text.length > limit ? `${text.slice(0, limit - 1)}…` : text;
 }
 
@@ -28,4 +29,22 @@ export function isTable(value: unknown): value is Mapping[] {
 
 export function columnsOf(rows: readonly Mapping[]): string[] {
   return [...new Set(rows.slice(0, 100).flatMap((row) => Object.keys(row)))];
+}
+
+/** What a text is as JSON, or what is wrong with it. */
+export function jsonOf(text: string): { value: unknown; wrong: string | null } {
+  try {
+    return { value: JSON.parse(text), wrong: null };
+  } catch (error) {
+    return { value: undefined, wrong: error instanceof Error ? error.message : "is no JSON" };
+  }
+}
+
+/** As `jsonOf`, of a mapping; nothing is an empty one. */
+export function mappingOf(text: string): { value: Mapping; wrong: string | null } {
+  if (!text.trim()) return { value: {}, wrong: null };
+  const { value, wrong } = jsonOf(text);
+  if (wrong !== null) return { value: {}, wrong };
+  if (!isMapping(value)) return { value: {}, wrong: "must be an object: {…}" };
+  return { value, wrong: null };
 }

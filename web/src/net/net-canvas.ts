@@ -2,9 +2,17 @@ import type { NetAnswer, NetBox } from "../api/types";
 import { Painter, READABLE, type Scene } from "./painter";
 import { readPalette } from "./palette";
 import { stateSentence, type NetState } from "./step-state";
-import { fitted, overlaps, panned, revealed, shownPart, zoomed, type Size, type View } from "./view";
+import { fitted, overlaps, panned, revealed, shownPart, viewOfText, viewText, zoomed, type Size, type View } from "./view";
 
 const DRAG = 4;
+
+/** What is chosen at first, and who hears of a choice. A view is a text of `viewText`, or null for the first one. */
+interface NetChoice {
+  readonly selected: string | null;
+  readonly view: string | null;
+  readonly onSelect: (step: string) => void;
+  readonly onView: (view: string | null) => void;
+}
 
 /**
  * A net in an element: one canvas, and above it a button for every readable card in the window, for keyboards and
@@ -14,25 +22,32 @@ export class NetCanvas {
   private readonly canvas = document.createElement("canvas");
   private readonly layer = document.createElement("div");
   private readonly buttons = new Map<string, HTMLButtonElement>();
+  /** With which view each button was placed. */
+  private readonly placed = new WeakMap<HTMLButtonElement, View>();
   private readonly painter: Painter;
   private readonly stop = new AbortController();
   private readonly observer: ResizeObserver;
   private readonly pointers = new Map<number, { x: number; y: number }>();
   private size: Size = { width: 0, height: 0 };
   private view: View | null = null;
-  /** Whether a person moved the picture: then a new size of the window leaves it where it is. */
-  private moved = false;
+  /** Where a person moved the picture to: then a new size of the window leaves it where it is. */
+  private chosen: string | null;
   private dragged = false;
   private frame = 0;
   private scene: Scene;
   private boxes: Map<string, NetBox>;
+  private readonly select: (step: string) => void;
+  private readonly report: (view: string | null) => void;
 
   constructor(
     private readonly element: HTMLElement,
     net: NetAnswer,
-    private readonly select: (step: string) => void,
+    { selected, view, onSelect, onView }: NetChoice,
   ) {
-    this.scene = { net, state: null, selected: null, hovered: null };
+    this.scene = { net, state: null, selected, hovered: null };
+    this.chosen = view;
+    this.select = onSelect;
+    this.report = onView;
     this.boxes = new Map(net.boxes.map((box) => [box.step, box]));
     this.canvas.setAttribute("aria-hidden", "true");
     this.layer.className = "net-cards";
@@ -59,7 +74,8 @@ export class NetCanvas {
     if (net === this.scene.net) return;
     this.scene = { ...this.scene, net };
     this.boxes = new Map(net.boxes.map((box) => [box.step, box]));
-    if (!this.moved) this.view = null;
+    // A copy: cards of another net are elsewhere in the same view.
+    this.view = this.chosen !== null && this.view ? { ...this.view } : null;
     this.ask();
   }
 
@@ -72,7 +88,15 @@ export class NetCanvas {
     if (step === this.scene.selected) return;
     this.scene = { ...this.scene, selected: step };
     const box = step === null ? undefined : this.boxes.get(step);
-    if (box && this.view && this.size.width) this.view = revealed(this.view, box, this.size);
+    if (box) this.reveal(box);
+    this.ask();
+  }
+
+  /** The view as a text of `viewText`; null is the first one. What this said itself changes nothing. */
+  setView(text: string | null): void {
+    if (text === this.chosen) return;
+    this.chosen = text;
+    this.view = null;
     this.ask();
   }
 
@@ -83,9 +107,8 @@ export class NetCanvas {
   }
 
   fit(): void {
-    this.moved = false;
-    this.view = null;
-    this.ask();
+    this.setView(null);
+    this.report(null);
   }
 
   zoom(factor: number, at = { x: this.size.width / 2, y: this.size.height / 2 }): void {
@@ -94,9 +117,16 @@ export class NetCanvas {
   }
 
   private change(view: View): void {
-    this.moved = true;
     this.view = view;
+    this.chosen = viewText(view, this.size);
+    this.report(this.chosen);
     this.ask();
+  }
+
+  private reveal(box: NetBox): void {
+    if (!this.view || !this.size.width) return;
+    const view = revealed(this.view, box, this.size);
+    if (view !== this.view) this.change(view);
   }
 
   private pan(dx: number, dy: number): void {
@@ -110,7 +140,7 @@ export class NetCanvas {
     const ratio = devicePixelRatio;
     this.canvas.width = Math.round(width * ratio);
     this.canvas.height = Math.round(height * ratio);
-    if (!this.moved) this.view = null;
+    if (this.chosen === null) this.view = null;
     // At once: a canvas with a new size is empty, and a frame without a picture would flicker.
     this.paint();
   }
@@ -128,8 +158,11 @@ export class NetCanvas {
     this.placeButtons(this.view);
   }
 
-  /** All of it, or where it begins if all would be too small to read. */
+  /** The one that was chosen; else all of it, or where it begins if all would be too small to read. */
   private firstView(): View {
+    const chosen = viewOfText(this.chosen, this.scene.net, this.size);
+    if (chosen) return chosen;
+    this.chosen = null;
     const whole = fitted(this.scene.net, this.size);
     const entry = this.boxes.get(this.scene.selected ?? this.scene.net.entry);
     return whole.scale >= READABLE || !entry ? whole : revealedStart(entry, this.scene.net, this.size);
@@ -164,7 +197,11 @@ export class NetCanvas {
     }
     const label = this.scene.state ? `${box.step}, ${stateSentence(this.scene.state.steps.get(box.step))}` : box.step;
     if (button.ariaLabel !== label) button.ariaLabel = label;
-    button.ariaPressed = String(box.step === this.scene.selected);
+    const pressed = String(box.step === this.scene.selected);
+    if (button.ariaPressed !== pressed) button.ariaPressed = pressed;
+    // While only the state changes, cards stay where they are.
+    if (this.placed.get(button) === view) return;
+    this.placed.set(button, view);
     button.style.width = `${box.width * view.scale}px`;
     button.style.height = `${box.height * view.scale}px`;
     button.style.transform = `translate(${box.x * view.scale + view.x}px,${box.y * view.scale + view.y}px)`;
@@ -270,9 +307,7 @@ export class NetCanvas {
   private focused(event: FocusEvent): void {
     const step = (event.target as HTMLElement).dataset.step;
     const box = step === undefined ? undefined : this.boxes.get(step);
-    if (!box || !this.view) return;
-    const view = revealed(this.view, box, this.size);
-    if (view !== this.view) this.change(view);
+    if (box) this.reveal(box);
   }
 
   private focusNeighbour(from: string, [dx, dy]: readonly [number, number]): void {
@@ -280,7 +315,7 @@ export class NetCanvas {
     if (!start || !this.view) return;
     const next = nearest(start, this.scene.net.boxes, dx, dy);
     if (!next) return;
-    this.view = revealed(this.view, next, this.size);
+    this.reveal(next);
     this.paint();
     this.buttons.get(next.step)?.focus();
   }

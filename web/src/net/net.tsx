@@ -1,7 +1,8 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { effect, type ReadonlySignal } from "@preact/signals";
 import type { NetAnswer } from "../api/types";
 import { theme } from "../preferences";
+import { RestingQuery } from "../router";
 import { NetCanvas } from "./net-canvas";
 import type { NetState } from "./step-state";
 
@@ -14,20 +15,29 @@ interface NetProps {
   readonly label?: string;
 }
 
-/** The picture of `noetl graph`, to look around in. Below a size where text can be read it shows names only. */
+/** The picture of `noetl graph`, to look around in: where, stands in the URL. Too small for text it shows names only. */
 export function Net({ net, state, selected = null, onSelect, label = "Net" }: NetProps) {
   const element = useRef<HTMLDivElement>(null);
   const canvas = useRef<NetCanvas | null>(null);
   const select = useRef(onSelect);
   select.current = onSelect;
+  const view = useMemo(() => new RestingQuery("zoom"), []);
   useEffect(() => {
-    const made = new NetCanvas(element.current!, net, (step) => select.current?.(step));
+    const made = new NetCanvas(element.current!, net, {
+      selected,
+      view: view.value.peek(),
+      onSelect: (step) => select.current?.(step),
+      onView: (text) => view.set(text),
+    });
     canvas.current = made;
     return () => made.dispose();
   }, []);
   useEffect(() => canvas.current?.setNet(net), [net]);
   useEffect(() => canvas.current?.setSelected(selected), [selected]);
   useEffect(() => effect(() => canvas.current?.setState(state?.value ?? null)), [state]);
+  // After what is selected: a place that is gone back to has both.
+  useEffect(() => view.follow(), []);
+  useEffect(() => view.value.subscribe((text) => canvas.current?.setView(text)), []);
   useEffect(
     () =>
       effect(() => {

@@ -20,6 +20,17 @@ export interface Scene {
   readonly hovered: string | null;
 }
 
+interface Rectangle extends Size {
+  readonly x: number;
+  readonly y: number;
+}
+
+interface ShownRoute {
+  readonly route: NetRoute;
+  readonly index: number;
+  readonly taken: number;
+}
+
 /** Draws a net on a canvas. Lines are made once for each net; a frame draws only what the window shows. */
 export class Painter {
   /** Each as far as no earlier route has drawn it. */
@@ -27,7 +38,11 @@ export class Painter {
   /** Each to its end: what was taken must not end on a line that was not. */
   private wholeLines: Path2D[] = [];
   private heads: (Path2D | null)[] = [];
+  private bounds: Rectangle[] = [];
+  private arcs: string[] = [];
   private prepared: NetAnswer | null = null;
+  /** What the context has: to set a font, even the same, costs as much as to draw with it. */
+  private fontSet = "";
 
   constructor(
     private readonly context: CanvasRenderingContext2D,
@@ -37,19 +52,24 @@ export class Painter {
   paint(scene: Scene, view: View, window: Size, ratio: number): void {
     if (this.prepared !== scene.net) this.prepare(scene.net);
     const { context } = this;
+    // A canvas with a new size has forgotten its font.
+    this.fontSet = "";
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, window.width, window.height);
     context.setTransform(ratio * view.scale, 0, 0, ratio * view.scale, ratio * view.x, ratio * view.y);
     this.routes(scene, view, window);
     const part = shownPart(view, window);
+    const taller = { ...part, y: part.y - 20, height: part.height + 40 };
     for (const box of scene.net.boxes) {
-      if (!overlaps(box, { ...part, y: part.y - 20, height: part.height + 40 })) continue;
+      if (!overlaps(box, taller)) continue;
       this.box(box, scene, view.scale);
     }
   }
 
   private prepare(net: NetAnswer): void {
     this.prepared = net;
+    this.bounds = net.routes.map((route) => boundsOf(route.points));
+    this.arcs = net.routes.map((route) => arcKey(route.source, route.number));
     this.lines = net.routes.map((route) => lineThrough(drawnPoints(route)));
     this.wholeLines = net.routes.map((route) => lineThrough(route.points));
     this.heads = net.routes.map((route) => {
@@ -66,12 +86,15 @@ export class Painter {
 
   private routes(scene: Scene, view: View, window: Size): void {
     const part = shownPart(view, window);
-    const shown = scene.net.routes.flatMap((route, index) => {
-      const taken = scene.state?.taken.get(arcKey(route.source, route.number)) ?? 0;
-      return touches(route, part) ? [{ route, index, taken }] : [];
+    const untaken: ShownRoute[] = [];
+    const used: ShownRoute[] = [];
+    scene.net.routes.forEach((route, index) => {
+      if (!touches(this.bounds[index]!, part)) return;
+      const taken = scene.state?.taken.get(this.arcs[index]!) ?? 0;
+      (taken ? used : untaken).push({ route, index, taken });
     });
     // What was taken lies above what was not, and labels above all lines.
-    shown.sort((a, b) => Math.sign(a.taken) - Math.sign(b.taken));
+    const shown = untaken.concat(used);
     for (const { route, index, taken } of shown) this.route(route, index, taken, scene, view.scale);
     if (view.scale >= READABLE)
       for (const { route, taken } of shown) if (route.label) this.label(route, taken, scene.state !== null);
@@ -151,7 +174,7 @@ export class Painter {
     const state = scene.state?.steps.get(box.step);
     const tint = state ? palette.statuses[state.status] : palette.plain;
     const faded = scene.state !== null && !state;
-    context.save();
+    // Not saved and restored: that would set the font again for each card.
     context.translate(box.x, box.y);
     const width = box.width - box.stack;
     const height = box.height - box.stack;
@@ -174,7 +197,7 @@ export class Painter {
     }
     if (state && scale >= READABLE) this.status(state, tint, width, height);
     if (state?.tokens) this.tokens(state.tokens, scale);
-    context.restore();
+    context.translate(-box.x, -box.y);
   }
 
   private frame(box: NetBox, tint: Tint, width: number, height: number, scale: number, dashed: boolean): void {
@@ -276,7 +299,8 @@ export class Painter {
   }
 
   private font(size: number, bold: boolean): void {
-    this.context.font = `${bold ? "600 " : ""}${size}px ${this.palette.font}`;
+    const font = `${bold ? "600 " : ""}${size}px ${this.palette.font}`;
+    if (font !== this.fontSet) this.context.font = this.fontSet = font;
   }
 
   private text(text: string, x: number, y: number, fill: string, room: number, align: CanvasTextAlign = "left"): void {
@@ -297,16 +321,18 @@ function lineThrough(points: readonly Point[]): Path2D {
   return path;
 }
 
-function touches(route: NetRoute, part: { x: number; y: number; width: number; height: number }): boolean {
-  let left = Infinity;
-  let right = -Infinity;
-  let top = Infinity;
-  let bottom = -Infinity;
-  for (const [x, y] of route.points) {
-    left = Math.min(left, x);
-    right = Math.max(right, x);
-    top = Math.min(top, y);
-    bottom = Math.max(bottom, y);
-  }
-  return left <= part.x + part.width && right >= part.x && top <= part.y + part.height && bottom >= part.y;
+function boundsOf(points: readonly Point[]): Rectangle {
+  const xs = points.map(([x]) => x);
+  const ys = points.map(([, y]) => y);
+  const x = Math.min(...xs);
+  const y = Math.min(...ys);
+  return { x, y, width: Math.max(...xs) - x, height: Math.max(...ys) - y };
+}
+
+/** As `overlaps`, and a straight line, which has no width, touches, too. */
+function touches(bounds: Rectangle, part: Rectangle): boolean {
+  return (
+    bounds.x <= part.x + part.width && bounds.x + bounds.width >= part.x &&
+    bounds.y <= part.y + part.height && bounds.y + bounds.height >= part.y
+  );
 }

@@ -52,6 +52,21 @@ export function panned(view: View, dx: number, dy: number, picture: Size, window
   };
 }
 
+/** A view as the URL has it: its scale, and which point of the picture is in the middle of the window. */
+export function viewText(view: View, window: Size): string {
+  const middle = { x: (window.width / 2 - view.x) / view.scale, y: (window.height / 2 - view.y) / view.scale };
+  return `${Number(view.scale.toFixed(3))},${Math.round(middle.x)},${Math.round(middle.y)}`;
+}
+
+/** The view that a text means in this window, with something of the picture in it; null if it means none. */
+export function viewOfText(text: string | null, picture: Size, window: Size): View | null {
+  const numbers = /^\d+(\.\d+)?(,-?\d+){2}$/.test(text ?? "") ? text!.split(",").map(Number) : null;
+  if (!numbers) return null;
+  const scale = Math.min(LARGEST, Math.max(SMALLEST, numbers[0]!));
+  const view = { scale, x: window.width / 2 - numbers[1]! * scale, y: window.height / 2 - numbers[2]! * scale };
+  return panned(view, 0, 0, picture, window);
+}
+
 /** The part of the picture that the window shows. */
 export function shownPart(view: View, window: Size): Rect {
   return {

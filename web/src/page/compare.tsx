@@ -77,22 +77,22 @@ function FirstDifference({ data }: { data: ExecutionDiff }) {
       <div class="panel-body stack">
         <p><Prose text={divergence.what} /> {divergence.path && !divergence.what.includes(divergence.path) && <code>{divergence.path}</code>}</p>
         <div class="compare-sides">
-          <EventCard name="A" execution={data.a.execution_id} event={divergence.a} />
-          <EventCard name="B" execution={data.b.execution_id} event={divergence.b} />
+          <EventCard name="A" execution={data.a.execution_id} event={divergence.a} path={divergence.path} />
+          <EventCard name="B" execution={data.b.execution_id} event={divergence.b} path={divergence.path} />
         </div>
       </div>
     </section>
   );
 }
 
-function EventCard({ name, execution, event }: { name: string; execution: string; event: EventSide | null }) {
+function EventCard({ name, execution, event, path }: { name: string; execution: string; event: EventSide | null; path: string }) {
   return (
     <div class="compare-cell">
       <b class="compare-name">{name}</b>
       {event ? (
         <div class="grow">
           <p><a href={href(`/executions/${execution}`, { at: event.seq, step: event.step })}>#{event.seq} {event.name}</a>{event.step && <span class="muted"> · {event.step}</span>}</p>
-          {event.value != null && <pre tabIndex={0}>{pretty(event.value)}</pre>}
+          {event.value != null ? <pre tabIndex={0}>{pretty(event.value)}</pre> : path && <p class="muted">no value at <code>{path}</code></p>}
         </div>
       ) : (
         <p class="muted">nothing to set against it</p>

@@ -17,7 +17,7 @@ interface Row {
 }
 
 async function read(signal: AbortSignal): Promise<Row[]> {
-  const [list, usage] = await Promise.all([get<CredentialList>("credentials", { signal }), get<CredentialUsageList>("credentials/usage", { signal }).catch(() => null)]);
+  const [list, usage] = await Promise.all([get<CredentialList>("credentials", { signal }), get<CredentialUsageList>("credential-usage", { signal }).catch(() => null)]);
   const names = [...new Set([...list.credentials.map((item) => item.name), ...(usage?.usage ?? []).map((item) => item.name)])].sort();
   return names.map((name) => ({
     name,

@@ -1,20 +1,23 @@
 import type { ComponentChildren } from "preact";
-import { get, post } from "../api/client";
+import { useState } from "preact/hooks";
+import { get } from "../api/client";
 import { useResource } from "../api/resource";
-import type { BulkAnswer, FailureGroup, HourCount, LostWorker, Overview, PlaybookList, WaitItem } from "../api/types";
-import { command } from "../format/command";
+import type { FailureGroup, HourCount, LostWorker, Overview, PlaybookList, WaitItem } from "../api/types";
 import { plural } from "../format/number";
 import { instant, partsOf } from "../format/time";
 import { zone } from "../preferences";
 import { href } from "../router";
 import { may } from "../session";
-import { confirm } from "../shell/dialog";
 import { toast } from "../shell/toasts";
 import { CommandLine, Empty, LinkButton, Loaded, PageHead, Button } from "../view/parts";
 import { Status, StatusShape } from "../view/status";
 import { Duration, Time } from "../view/time";
+import type { BulkDialog } from "./executions/bulk";
 import { executionHref } from "./executions/execution-columns";
-import { moment } from "./executions/filter";
+import { readFilter, type ListFilter } from "./executions/filter";
+
+/** So many are shown: what failed is not to be looked for behind them. */
+const WAITS = 5;
 
 export default function Home() {
   const overview = useResource((signal) => get<Overview>("overview", { signal }), [], ["executions", "waits", "workers"]);
@@ -37,6 +40,17 @@ function total(hour: HourCount): number {
 }
 
 function Board({ data, reload }: { data: Overview; reload: () => Promise<void> }) {
+  const [asked, setAsked] = useState<{ group: FailureGroup; Dialog: typeof BulkDialog } | null>(null);
+  const waits = data.waits.slice(0, WAITS);
+  const retry = (group: FailureGroup) =>
+    void import("./executions/bulk").then(
+      (module) => setAsked({ group, Dialog: module.BulkDialog }),
+      () => toast("This part of the page cannot be loaded. The server may have a new release: load the page again.", "bad"),
+    );
+  const close = (done: boolean) => {
+    setAsked(null);
+    if (done) void reload();
+  };
   const needs = data.failures.length + data.waiting + data.lost_workers.length + data.stuck.length;
   const failed = data.hours.reduce((sum, hour) => sum + hour.failed, 0);
   return (
@@ -51,13 +65,13 @@ function Board({ data, reload }: { data: Overview; reload: () => Promise<void> }
         <header><h2>Needs attention</h2><span class="push small muted">the last 24 hours</span></header>
         {needs ? (
           <ul class="items">
-            {data.waits.map((wait) => <WaitRow key={wait.wait} wait={wait} />)}
-            {data.waiting > data.waits.length && <li class="item"><a href={href("/inbox")}>{plural(data.waiting - data.waits.length, "more wait")} in the inbox</a></li>}
             {data.stuck.map((item) => (
               <Item key={item.execution_id} status="waiting" title={item.path || "inline playbook"} to={executionHref(item.execution_id)} note={<>no worker can take what it wants to run</>} action={<LinkButton small href={href("/workers")}>See the queue</LinkButton>} />
             ))}
             {data.lost_workers.map((worker) => <LostRow key={worker.worker + worker.lost_at} worker={worker} />)}
-            {data.failures.map((group) => <FailureRow key={group.newest} group={group} reload={reload} />)}
+            {data.failures.map((group) => <FailureRow key={group.newest} group={group} retry={() => retry(group)} />)}
+            {waits.map((wait) => <WaitRow key={`${wait.execution_id}/${wait.wait}`} wait={wait} />)}
+            {data.waiting > waits.length && <li class="item"><a href={href("/inbox")}>{plural(data.waiting - waits.length, "more wait")} in the inbox</a></li>}
           </ul>
         ) : (
           <p class="panel-body muted row"><span class="completed-text"><StatusShape status="completed" /></span>Nothing failed, nothing waits for a person, no worker was lost.</p>
@@ -83,6 +97,7 @@ function Board({ data, reload }: { data: Overview; reload: () => Promise<void> }
         <header><h2>Last 24 hours</h2><span class="push small muted">by hour of start, in {zone.value}</span></header>
         <Hours hours={data.hours} />
       </section>
+      {asked && <asked.Dialog act="retry" target={{ filter: filterOf(asked.group) }} close={close} />}
     </div>
   );
 }
@@ -107,36 +122,26 @@ function Item({ status, title, to, note, action }: { status: string; title: stri
 
 function WaitRow({ wait }: { wait: WaitItem }) {
   const note = <>{wait.path} · {wait.step} · <Time at={wait.since} only="relative" />{wait.until && <> · gives up <Time at={wait.until} only="relative" /></>}</>;
-  return <Item status="waiting" title={wait.title || `Waits for the signal ${wait.signal}`} to={href("/inbox", { wait: wait.wait })} note={note} action={<LinkButton small href={href("/inbox", { wait: wait.wait })}>{wait.answerable ? "Answer" : "Open"}</LinkButton>} />;
+  return <Item status="waiting" title={wait.title || (wait.kind === "gate" ? `The gate of ${wait.step} waits for ${wait.signal || "a signal"}` : `Waits for the signal ${wait.signal}`)} to={href("/inbox", { wait: `${wait.execution_id}/${wait.wait}` })} note={note} action={<LinkButton small href={href("/inbox", { wait: `${wait.execution_id}/${wait.wait}` })}>{wait.answerable ? "Answer" : "Open"}</LinkButton>} />;
 }
 
 function LostRow({ worker }: { worker: LostWorker }) {
   return <Item status="failed" title={`Worker ${worker.worker} went silent`} to={href("/workers")} note={<>it had {plural(worker.runs, "run")} · <Time at={worker.lost_at} only="relative" /></>} action={<LinkButton small href={href("/workers")}>See workers</LinkButton>} />;
 }
 
-function FailureRow({ group, reload }: { group: FailureGroup; reload: () => Promise<void> }) {
-  const filter = { status: "failed", path: group.path, error_kind: group.kind, since: "24h" };
-  const retry = () => {
-    const where = { status: "failed", path: group.path, error_kind: group.kind, since: moment("24h", Date.now()) };
-    confirm({
-      title: `Retry ${plural(group.count, "execution")}?`,
-      text: <>Those of <strong>{group.path}</strong> that failed with <code>{group.kind}</code> go on at what failed.</>,
-      verb: "Retry them",
-      command: command("executions", "retry", "--where", Object.entries(where).map(([key, value]) => `${key}=${value}`).join(",")),
-      act: async () => {
-        const answer = await post<BulkAnswer>("executions/bulk", { body: { do: "retry", where } });
-        const refused = answer.executions.filter((item) => item.error).length;
-        toast(`${plural(answer.executions.length - refused, "execution")} retried${refused ? `, ${refused} refused` : ""}`, refused ? "bad" : "good");
-        await reload();
-      },
-    });
-  };
+/** Those of the group, as the list of executions finds them: by playbook, kind and message of the error. */
+function filterOf(group: FailureGroup): ListFilter {
+  const message = group.message.split("\n")[0]!.slice(0, 200);
+  return { ...readFilter(new URLSearchParams()), q: message, status: "failed", path: group.path, error_kind: group.kind, since: "24h", children: true };
+}
+
+function FailureRow({ group, retry }: { group: FailureGroup; retry: () => void }) {
   const note = <><span class="message" title={group.message}>{group.message}</span>{group.kind} · {group.step && <>{group.step} · </>}<Time at={group.last_at} only="relative" /></>;
   return (
     <Item
       status="failed"
       title={`${group.path || "inline playbook"}${group.count > 1 ? ` ×${group.count}` : ""}`}
-      to={group.count > 1 ? href("/executions", filter) : executionHref(group.newest)}
+      to={group.count > 1 ? href("/executions", { ...filterOf(group) }) : executionHref(group.newest)}
       note={note}
       action={
         <>

@@ -3,20 +3,29 @@ import { asProblem, get, post } from "../api/client";
 import { useResource } from "../api/resource";
 import type { OperationAnswer, ProblemDocument, WaitItem, WaitList } from "../api/types";
 import { command } from "../format/command";
-import { isMapping, type Mapping } from "../format/json";
+import type { Mapping } from "../format/json";
 import { plural } from "../format/number";
 import { fieldKind, initial, misfits, type Schema } from "../format/schema";
 import { instant } from "../format/time";
 import { href, place } from "../router";
 import { toast } from "../shell/toasts";
+import { ConditionView } from "../view/condition";
 import { Field, SchemaFields } from "../view/form";
 import { Icon } from "../view/icon";
 import { Button, CommandLine, Empty, Labels, Loaded, PageHead, Problem } from "../view/parts";
 import { Time, useClock } from "../view/time";
 import { executionHref } from "./executions/execution-columns";
 
+const PAGE = 100;
+/** What the server gives at once. */
+const MOST = 1_000;
+
 export default function Inbox() {
-  const waits = useResource((signal) => get<WaitList>("waits", { query: { limit: 100 }, signal }), [], ["waits"]);
+  const [limit, setLimit] = useState(PAGE);
+  const waits = useResource((signal) => get<WaitList>("waits", { query: { limit }, signal }), [], ["waits"]);
+  useEffect(() => {
+    if (limit > PAGE) void waits.reload();
+  }, [limit]);
   return (
     <main id="main" class="inbox">
       <PageHead title="Inbox" />
@@ -25,17 +34,28 @@ export default function Inbox() {
           data.waits.length ? (
             <>
               <p class="muted" role="status">{plural(data.waits.length, "wait")}{data.next_cursor ? " or more" : ""}, the oldest first</p>
-              {data.waits.map((wait) => <WaitCard key={wait.wait} wait={wait} reload={waits.reload} />)}
+              {data.waits.map((wait) => <WaitCard key={waitKey(wait)} wait={wait} reload={waits.reload} />)}
+              {data.next_cursor && limit < MOST && <p class="row inbox-more"><Button onClick={() => setLimit(Math.min(MOST, limit + PAGE))}>Show more</Button></p>}
             </>
           ) : (
             <Empty title="Nothing waits for a person">
-              A task of the kind <code>wait</code> asks here: with a title, a description, and a form from its schema.
+              A task of the kind <code>wait</code> asks here: with a title, a description, and a form from its schema. So does a gate that a signal would open.
             </Empty>
           )
         }
       </Loaded>
     </main>
   );
+}
+
+/** Task runs and tokens are called alike in all executions. */
+export function waitKey(wait: WaitItem): string {
+  return `${wait.execution_id}/${wait.wait}`;
+}
+
+export function waitTitle(wait: WaitItem): string {
+  if (wait.title) return wait.title;
+  return wait.kind === "gate" ? `The gate of ${wait.step} waits for ${wait.signal || "a signal"}` : `${wait.step} waits for ${wait.signal}`;
 }
 
 /** An answer that is no object is the field `answer` of a form. */
@@ -48,10 +68,11 @@ function WaitCard({ wait, reload }: { wait: WaitItem; reload: () => Promise<void
   const { schema, bare } = formOf(wait.schema as Schema | null);
   const [value, setValue] = useState<Mapping>(() => initial(schema) as Mapping);
   const [checked, setChecked] = useState(false);
+  const [signal, setSignal] = useState(wait.signal);
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<ProblemDocument>();
   const card = useRef<HTMLElement>(null);
-  const chosen = place.value.query.get("wait") === wait.wait;
+  const chosen = place.value.query.get("wait") === waitKey(wait);
   useEffect(() => {
     if (chosen) card.current?.scrollIntoView({ block: "start" });
   }, [chosen]);
@@ -59,19 +80,22 @@ function WaitCard({ wait, reload }: { wait: WaitItem; reload: () => Promise<void
   const answer = bare ? value.answer : value;
   const submit = async () => {
     setChecked(true);
-    if (Object.keys(wrong).length) return;
+    if (Object.keys(wrong).length || !signal) return;
     setBusy(true);
     setProblem(undefined);
     try {
-      await post<OperationAnswer>(`executions/${wait.execution_id}/signal`, { body: { name: wait.signal, payload: answer, wait: wait.wait } });
-      toast(<>Answered: {wait.title || wait.signal}</>);
+      await post<OperationAnswer>(`executions/${wait.execution_id}/signal`, { body: { name: signal, payload: answer, wait: wait.kind === "task" ? wait.wait : "" } });
+      toast(<>Answered: {wait.title || signal}</>);
       await reload();
+      // A gate that its signal did not open is still there.
+      setBusy(false);
     } catch (error) {
       setProblem(asProblem(error));
       setBusy(false);
     }
   };
-  const title = wait.title || `${wait.step} waits for ${wait.signal}`;
+  const title = waitTitle(wait);
+  const line = command("executions", "signal", wait.execution_id, signal || "SIGNAL", JSON.stringify(answer ?? null), ...(wait.kind === "task" ? ["--wait", wait.wait] : []));
   return (
     <article class={`panel wait ${chosen ? "chosen" : ""}`} ref={card} aria-label={title}>
       <header>
@@ -87,12 +111,14 @@ function WaitCard({ wait, reload }: { wait: WaitItem; reload: () => Promise<void
           {wait.assignee.length > 0 && <span class="row"><Icon name="person" size={14} />{wait.assignee.join(", ")}</span>}
           <Labels labels={wait.labels} />
         </p>
+        {wait.kind === "gate" && <GateRules wait={wait} />}
         {wait.answerable ? (
           <form class="form" noValidate onSubmit={(event) => { event.preventDefault(); void submit(); }}>
+            {wait.kind === "gate" && <SignalChoice wait={wait} value={signal} change={setSignal} missing={checked && !signal} />}
             {bare ? <Field name="Answer" path="answer" schema={schema.properties!.answer!} value={value.answer} change={(next) => setValue({ answer: next })} wrong={checked ? wrong : {}} required /> : <SchemaFields schema={schema} value={value} change={setValue} wrong={checked ? wrong : {}} />}
             {problem && <Problem problem={problem} />}
-            <div class="form-actions"><Button kind="primary" type="submit" disabled={busy}>Send the answer</Button><a class="small push" href={executionHref(wait.execution_id)}>Look at the execution</a></div>
-            <details class="small"><summary>The same in a terminal</summary><CommandLine text={command("executions", "signal", wait.execution_id, wait.signal, "--wait", wait.wait, "--payload", JSON.stringify(isMapping(answer) ? answer : (answer ?? null)))} /></details>
+            <div class="form-actions"><Button kind="primary" type="submit" disabled={busy}>{wait.kind === "gate" ? "Send the signal" : "Send the answer"}</Button><a class="small push" href={executionHref(wait.execution_id)}>Look at the execution</a></div>
+            <details class="small"><summary>The same in a terminal</summary><CommandLine text={line} /></details>
           </form>
         ) : (
           <p class="notice">{wait.assignee.length ? `Only ${wait.assignee.join(", ")} or an admin may answer.` : "Your role may look, not answer."} <a href={href("/executions")}>Executions</a></p>
@@ -100,6 +126,22 @@ function WaitCard({ wait, reload }: { wait: WaitItem; reload: () => Promise<void
       </div>
     </article>
   );
+}
+
+/** Which guards keep the token, and what they read. */
+function GateRules({ wait }: { wait: WaitItem }) {
+  return (
+    <ul class="plain gate-rules" aria-label="Guards of the gate">
+      {wait.rules.map((rule) => <li key={rule.line}><ConditionView condition={rule} line={<span class="muted small nowrap">line {rule.line}</span>} /></li>)}
+    </ul>
+  );
+}
+
+/** The signal that its rules read, one of several, or one whose name they compute. */
+function SignalChoice({ wait, value, change, missing }: { wait: WaitItem; value: string; change: (value: string) => void; missing: boolean }) {
+  const schema: Schema = wait.signals.length ? { title: "Signal", enum: wait.signals } : { title: "Signal", type: "string", description: "The gate computes its name." };
+  if (wait.signals.length === 1) return <p class="small">Sends the signal <code>{value}</code>.</p>;
+  return <Field name="Signal" path="signal" schema={schema} value={value} change={(next) => change(String(next ?? ""))} wrong={missing ? { signal: "is needed" } : {}} required />;
 }
 
 function Deadline({ wait }: { wait: WaitItem }) {

@@ -26,7 +26,7 @@ export default function Login() {
     <main id="main" class="login">
       <form class="panel login-card" onSubmit={(event) => { event.preventDefault(); void submit(); }}>
         <div class="row"><Logo /><h1 tabIndex={-1}>Sign in to NoETL</h1></div>
-        {used && <p class="notice waiting">This login link was used already, or is too old. A new start of the server prints a new one.</p>}
+        {used && <p class="notice waiting">This login link was used already, or is too old. On the machine of the server, <code>noetl server login</code> prints another one.</p>}
         {problem && (problem.code === "unauthenticated" ? <p class="notice waiting" role="alert">This token is not valid: it may be mistyped, revoked or expired.</p> : <Problem problem={problem} />)}
         <div class="field">
           <label for="token">Token</label>

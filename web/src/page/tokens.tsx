@@ -16,7 +16,8 @@ const ROLES = [
   ["admin", "that, and credentials, tokens, audit"],
   ["worker", "only runs what it has claimed"],
 ] as const;
-const LIFETIMES = [["", "until it is revoked"], ["86400", "1 day"], ["2592000", "30 days"], ["31536000", "1 year"]] as const;
+const LIFETIMES = [[0, "until it is revoked"], [1, "1 day"], [30, "30 days"], [365, "1 year"]] as const;
+const DAY = 86_400;
 
 export default function Tokens() {
   const tokens = useResource((signal) => get<TokenList>("tokens", { signal }), []);
@@ -47,9 +48,9 @@ export default function Tokens() {
                   <tr key={item.name + item.created_at}>
                     <td><strong>{item.name}</strong></td>
                     <td class="fixed"><Status status={item.valid ? "completed" : "cancelled"} word={item.valid ? "valid" : item.revoked_at ? "revoked" : "expired"} /></td>
-                    <td>{item.role}</td>
+                    <td class="fixed">{item.role}</td>
                     <td class="fixed"><Time at={item.created_at} /></td>
-                    <td class="muted">{item.created_by}</td>
+                    <td class="muted name">{item.created_by}</td>
                     <td class="fixed">{item.revoked_at ? <Time at={item.revoked_at} /> : item.expires_at ? <Time at={item.expires_at} /> : <span class="muted">when revoked</span>}</td>
                     <td class="right">{item.valid && <Button small onClick={() => revoke(item)}>Revoke…</Button>}</td>
                   </tr>
@@ -67,13 +68,13 @@ export default function Tokens() {
 function NewToken({ close, made }: { close: () => void; made: () => void }) {
   const [name, setName] = useState("");
   const [role, setRole] = useState("viewer");
-  const [lifetime, setLifetime] = useState("");
+  const [days, setDays] = useState(0);
   const [created, setCreated] = useState<CreatedToken>();
   const [problem, setProblem] = useState<ProblemDocument>();
   const make = async () => {
     setProblem(undefined);
     try {
-      setCreated(await post<CreatedToken>("tokens", { body: { name: name.trim(), role, expires_in: lifetime ? Number(lifetime) : null } }));
+      setCreated(await post<CreatedToken>("tokens", { body: { name: name.trim(), role, expires_in: days ? days * DAY : null } }));
       made();
     } catch (error) {
       setProblem(asProblem(error));
@@ -91,9 +92,9 @@ function NewToken({ close, made }: { close: () => void; made: () => void }) {
       <form class="form" onSubmit={(event) => { event.preventDefault(); if (name.trim()) void make(); }}>
         <div class="field"><label for="token-name">Name</label><input id="token-name" class="input" value={name} maxLength={200} autofocus onInput={(event) => setName(event.currentTarget.value)} /><span class="help">Who or what uses it: it stands in the audit, and in who started an execution.</span></div>
         <div class="field"><label for="token-role">Role</label><select id="token-role" class="input" value={role} onChange={(event) => setRole(event.currentTarget.value)}>{ROLES.map(([value, text]) => <option key={value} value={value}>{value}: {text}</option>)}</select></div>
-        <div class="field"><label for="token-life">Valid for</label><select id="token-life" class="input" value={lifetime} onChange={(event) => setLifetime(event.currentTarget.value)}>{LIFETIMES.map(([value, text]) => <option key={value} value={value}>{text}</option>)}</select></div>
+        <div class="field"><label for="token-life">Valid for</label><select id="token-life" class="input" value={days} onChange={(event) => setDays(Number(event.currentTarget.value))}>{LIFETIMES.map(([value, text]) => <option key={value} value={value}>{text}</option>)}</select></div>
         {problem && <Problem problem={problem} />}
-        <CommandLine text={command("token", "create", name.trim() || "NAME", "--role", role)} />
+        <CommandLine text={command("token", "create", name.trim() || "NAME", "--role", role, ...(days ? ["--expires", `${days}d`] : []))} />
       </form>
     </Dialog>
   );

@@ -8,6 +8,7 @@ import { may } from "../session";
 import { confirm } from "../shell/dialog";
 import { toast } from "../shell/toasts";
 import { Button, CommandLine, Empty, Loaded, PageHead } from "../view/parts";
+import { Prose } from "../view/prose";
 import { Status } from "../view/status";
 import { executionHref } from "./executions/execution-columns";
 
@@ -83,7 +84,7 @@ function Pool({ pool }: { pool: QueuePool }) {
         <span class="small muted">{plural(pool.workers, "worker")}, {pool.claimed} of {plural(pool.slots, "slot")} in use</span>
         <span class="push small">{pool.depth ? <>{plural(pool.depth, "run")} waiting, the oldest {duration(pool.age * 1_000)}</> : <span class="muted">nothing waits</span>}</span>
       </header>
-      {pool.problem && <p class="panel-body notice waiting">{pool.problem}</p>}
+      {pool.problem && <p class="panel-body notice waiting"><Prose text={pool.problem} /></p>}
       {pool.runs.length > 0 && (
         <div class="scroll-x" tabIndex={0} role="region" aria-label={`Runs that wait in ${pool.pool}`}>
           <table class="plain-table">
@@ -96,7 +97,7 @@ function Pool({ pool }: { pool: QueuePool }) {
                   <td>{run.kinds.join(", ")}</td>
                   <td class="right">{run.priority}</td>
                   <td class="right fixed">{duration(run.age * 1_000)}</td>
-                  <td class="prose">{run.reason}</td>
+                  <td class="prose"><Prose text={run.reason} /></td>
                 </tr>
               ))}
             </tbody>

@@ -35,13 +35,13 @@ export interface Destination {
   role: "viewer" | "admin";
 }
 
-/** What the navigation names, in its order. */
+/** What the navigation names, in its order. Beside the inbox there is room for how many wait. */
 export const DESTINATIONS: readonly Destination[] = [
   { path: "/", title: "Home", key: "h", role: "viewer" },
   { path: "/executions", title: "Executions", key: "e", role: "viewer" },
   { path: "/playbooks", title: "Playbooks", key: "p", role: "viewer" },
-  { path: "/inbox", title: "Inbox", key: "i", role: "viewer" },
   { path: "/workers", title: "Workers", key: "w", role: "viewer" },
+  { path: "/inbox", title: "Inbox", key: "i", role: "viewer" },
   { path: "/credentials", title: "Credentials", key: "c", role: "admin" },
   { path: "/tokens", title: "Tokens", key: "t", role: "admin" },
   { path: "/audit", title: "Audit", key: "a", role: "admin" },

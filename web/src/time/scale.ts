@@ -82,6 +82,19 @@ export class FoldedScale {
   }
 }
 
+/** The idle stretches of an execution that has done nothing since its last event, or longer, and does nothing now. */
+export function idleUntil(now: number, last: number, idle: readonly (readonly [number, number])[]): (readonly [number, number])[] {
+  const open = idle.at(-1);
+  return open && open[1] >= last ? [...idle.slice(0, -1), [open[0], now]] : [...idle, [last, now]];
+}
+
+/** An end behind `now` that is the same for a while: bars that end would else move with every second. */
+export function roomFor(begin: number, now: number): number {
+  const span = Math.max(now - begin, 1);
+  const step = 2 ** Math.floor(Math.log2(span)) / 4;
+  return begin + Math.ceil(span / step) * step;
+}
+
 const STEPS = [1, 2, 5];
 const LARGE_STEPS = [10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
 

@@ -4,6 +4,7 @@ import { rowsInView } from "../list/virtual-list";
 import { readPalette } from "../net/palette";
 import { statusWord } from "../net/step-state";
 import { theme } from "../preferences";
+import { RestingQuery } from "../router";
 import { Icon } from "../view/icon";
 import { StatusShape, toneOf } from "../view/status";
 import { AXIS, BarPainter, pixelOf, ROW, worst, type TimeScene, type TimeWindow } from "./bar-painter";
@@ -30,15 +31,18 @@ export function Timeline({ rows, scale, now, selected, onSelect, onToggle, onMom
   const canvas = useRef<HTMLCanvasElement>(null);
   const painter = useRef<BarPainter | null>(null);
   const [size, setSize] = useState({ width: 0, height: 0, top: 0 });
-  const [zoom, setZoom] = useState<{ from: number; to: number } | null>(null);
+  const range = useMemo(() => new RestingQuery("range"), []);
+  useEffect(() => range.follow(), []);
+  const zoom = rangeOfText(range.value.value);
+  const setZoom = (part: TimeRange | null) => range.set(part && `${Math.round(part.from)},${Math.round(part.to)}`);
   const labels = size.width < 480 ? NARROW_LABELS : LABELS;
   const shownWidth = Math.max(size.width - labels, 50);
   // Without a zoom of one's own there is room at the right, for what stands beside the last bar.
   const window: TimeWindow = zoom
     ? { ...zoom, width: shownWidth }
     : { from: 0, to: scale.length * 1.02 + (scale.length / shownWidth) * Math.min(110, shownWidth * 0.3), width: shownWidth };
-  const range = rowsInView(rows.length, ROW, size.top, size.height - AXIS);
-  const scene: TimeScene = { rows, first: range.first, end: range.end, top: size.top, scale, window, now, selected };
+  const visible = rowsInView(rows.length, ROW, size.top, size.height - AXIS);
+  const scene: TimeScene = { rows, first: visible.first, end: visible.end, top: size.top, scale, window, now, selected };
 
   useLayoutEffect(() => {
     const host = element.current!;
@@ -94,7 +98,7 @@ export function Timeline({ rows, scale, now, selected, onSelect, onToggle, onMom
     if (x >= 0) onMoment(scale.time(window.from + (x / shownWidth) * (window.to - window.from)));
   };
   const drawn = [];
-  for (let index = range.first; index < range.end; index++)
+  for (let index = visible.first; index < visible.end; index++)
     drawn.push(<Row key={rows[index]!.key} row={rows[index]!} index={index} selected={selected} now={now} onSelect={onSelect} onToggle={onToggle} />);
   return (
     <div class={labels === LABELS ? "timeline" : "timeline narrow"} ref={element}>
@@ -171,8 +175,19 @@ function describe(row: TimeRow, now: number): { name: string; status: string; sa
   }
 }
 
+interface TimeRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** A part of the folded time as the URL has it: two numbers of microseconds; null for anything else. */
+export function rangeOfText(text: string | null): TimeRange | null {
+  const [from, to] = /^-?\d+,\d+$/.test(text ?? "") ? text!.split(",").map(Number) : [];
+  return from !== undefined && to !== undefined && from < to ? { from, to } : null;
+}
+
 /** Larger or smaller around a pixel, within the whole; null for the whole. */
-export function zoomedAt(window: TimeWindow, factor: number, x: number, length: number): { from: number; to: number } | null {
+export function zoomedAt(window: TimeWindow, factor: number, x: number, length: number): TimeRange | null {
   const middle = window.from + (x / window.width) * (window.to - window.from);
   const span = Math.max((window.to - window.from) * factor, length / 100_000, 10);
   if (span >= length * 1.2) return null;
@@ -180,7 +195,7 @@ export function zoomedAt(window: TimeWindow, factor: number, x: number, length: 
   return { from, to: from + span };
 }
 
-function shifted(window: TimeWindow, pixels: number, length: number): { from: number; to: number } {
+function shifted(window: TimeWindow, pixels: number, length: number): TimeRange {
   const span = window.to - window.from;
   const from = Math.max(-span * 0.1, Math.min(length - span * 0.5, window.from + (pixels / window.width) * span));
   return { from, to: from + span };

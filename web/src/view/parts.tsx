@@ -6,6 +6,7 @@ import type { ProblemDocument } from "../api/types";
 import { takeArrival } from "../router";
 import { toast } from "../shell/toasts";
 import { Icon, type IconName } from "./icon";
+import { Prose } from "./prose";
 import { Time } from "./time";
 
 type ButtonProps = Omit<JSX.ButtonHTMLAttributes<HTMLButtonElement>, "icon"> & {
@@ -40,15 +41,15 @@ export function Problem({ problem, retry }: { problem: ProblemDocument; retry?: 
       <Icon name="warning" />
       <div class="text">
         <p>
-          <code>{problem.code}</code> {problem.detail || problem.title}
+          <code>{problem.code}</code> <Prose text={problem.detail || problem.title} />
         </p>
         {problem.pointer && <p class="small muted">at <code>{problem.pointer}</code></p>}
         {problem.problems?.slice(0, 20).map((item) => (
           <p class="small" key={`${item.line}:${item.column}:${item.code}`}>
-            <code>{item.line}:{item.column} {item.code}</code> {item.message} {item.hint}
+            <code>{item.line}:{item.column} {item.code}</code> <Prose text={`${item.message} ${item.hint}`} />
           </p>
         ))}
-        {problem.hint && <p class="small muted">{problem.hint}</p>}
+        {problem.hint && <p class="small muted"><Prose text={problem.hint} /></p>}
       </div>
       {retry && <Button small icon="retry" onClick={retry}>Try again</Button>}
     </div>

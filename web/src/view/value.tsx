@@ -8,8 +8,17 @@ import { Button, copyText, Segments } from "./parts";
 
 const ITEMS = 100;
 
-/** `open`: how many levels are open at first. `reference` draws what stands for a large value. */
-export function Value({ value, open = 1, reference }: { value: unknown; open?: number; reference?: (marker: Marker) => ComponentChildren }) {
+interface ValueProps {
+  readonly value: unknown;
+  /** How many levels are open at first. */
+  readonly open?: number;
+  /** Draws what stands for a large value. */
+  readonly reference?: (marker: Marker) => ComponentChildren;
+  /** What is copied, where that is not the value as it is shown. */
+  readonly copied?: unknown;
+}
+
+export function Value({ value, open = 1, reference, copied = value }: ValueProps) {
   const [as, setAs] = useState<"tree" | "table">("table");
   const table = isTable(value);
   return (
@@ -17,7 +26,7 @@ export function Value({ value, open = 1, reference }: { value: unknown; open?: n
       {(table || isMapping(value) || Array.isArray(value)) && (
         <div class="row">
           {table && <Segments label="Show as" options={[["table", "Table"], ["tree", "Tree"]]} chosen={as} choose={setAs} />}
-          <Button small kind="bare" icon="copy" class="push" onClick={() => void copyText(JSON.stringify(value, null, 2))}>Copy JSON</Button>
+          <Button small kind="bare" icon="copy" class="push" onClick={() => void copyText(JSON.stringify(copied, null, 2))}>Copy JSON</Button>
         </div>
       )}
       {table && as === "table" ? <ValueTable rows={value} /> : <div class="value"><Node value={value} open={open} reference={reference} /></div>}
@@ -71,6 +80,11 @@ function MarkerText({ marker }: { marker: Marker }) {
   return <span class="brief">a large value{size}, kept apart</span>;
 }
 
+function Cell({ value }: { value: unknown }) {
+  if (isMarker(value)) return <MarkerText marker={value} />;
+  return <>{typeof value === "string" ? value : oneLine(value, 80)}</>;
+}
+
 function ValueTable({ rows }: { rows: readonly Mapping[] }) {
   const [limit, setLimit] = useState(ITEMS);
   const columns = columnsOf(rows);
@@ -81,7 +95,7 @@ function ValueTable({ rows }: { rows: readonly Mapping[] }) {
           <thead><tr>{columns.map((name) => <th key={name}>{name}</th>)}</tr></thead>
           <tbody>
             {rows.slice(0, limit).map((row, index) => (
-              <tr key={index}>{columns.map((name) => <td key={name} title={oneLine(row[name], 1_000)}>{typeof row[name] === "string" ? row[name] : oneLine(row[name], 80)}</td>)}</tr>
+              <tr key={index}>{columns.map((name) => <td key={name} title={oneLine(row[name], 1_000)}><Cell value={row[name]} /></td>)}</tr>
             ))}
           </tbody>
         </table>

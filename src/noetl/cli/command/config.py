@@ -52,8 +52,12 @@ def show(output: str | None) -> None:
 def _values(configuration: Configuration) -> dict[str, Any]:
     """The settings as they take effect: places that are not set are those that will be used."""
     from noetl.home import home_of, store_url
+    from noetl.model.store_url import without_password
 
     values: dict[str, Any] = msgspec.to_builtins(configuration.settings)
-    locations = {"home": str(home_of(configuration).folder), "store": store_url(configuration)}
+    locations = {
+        "home": str(home_of(configuration).folder),
+        "store": without_password(store_url(configuration)),
+    }
     hidden = {name: MASK if values[name] else "" for name in ("key", "token")}
     return {**values, **locations, **hidden}

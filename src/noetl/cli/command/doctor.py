@@ -1,5 +1,6 @@
 """`noetl doctor`."""
 
+import asyncio
 import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -18,11 +19,17 @@ if TYPE_CHECKING:
 
 FREE_BYTES = 1 << 30
 """A disk with less than that is full soon."""
+FEED_SECONDS = 10.0
+"""By so much a feed is behind only if something is wrong."""
 LONG_WAIT = 60.0
 """Seconds that a run may be ready before somebody should look for a worker."""
 CLOCK_SECONDS = 5.0
 """By so much clocks may differ."""
 FAILED_IN_ROW = 3
+FULL_SHARE = 0.9
+"""Of the connections of a database, after which the next server may get none."""
+DEAD_ROWS = 100_000
+"""In the table of ready runs, after which looking through it takes long."""
 _NEWEST = 200
 """Executions among which those are looked for that failed in a row."""
 _SECOND = 1_000_000
@@ -68,19 +75,65 @@ def _finding_text(finding: Finding) -> str:
 def _look_at_home(configuration: "Configuration") -> list[Finding]:
     from noetl.cli.store_access import has_store, with_store
     from noetl.home import home_of, store_url
+    from noetl.model.store_url import is_database_url
     from noetl.stores import store_file_of
 
     home, url = home_of(configuration), store_url(configuration)
     if not has_store(configuration):
         hint = "`noetl run FILE` makes one; --home or --store names another place"
         return [Finding("warning", "store", f"there are no executions here yet ({url})", hint)]
-    findings = [_store_finding(str(store_file_of(url))), _disk_finding(home)]
+    findings = (
+        _database_findings(url)
+        if is_database_url(url)
+        else [_store_finding(str(store_file_of(url))), _disk_finding(home)]
+    )
 
     async def look(home: "Home", store: "Store") -> list[Finding]:
         return [*await _clock_findings(store), *await _execution_findings(home, store)]
 
+    if any(finding.level != "ok" and finding.check == "store" for finding in findings) and is_database_url(
+        url
+    ):
+        return findings
     findings += with_store(configuration, look)
     findings += _server_findings(configuration, home)
+    return findings
+
+
+def _database_findings(url: str) -> list[Finding]:
+    """Raises StoreError if it cannot be asked."""
+    from noetl.model.timestamp import now_micros
+    from noetl.stores import read_database_health
+
+    health = asyncio.run(read_database_health(url, now_micros()))
+    version = f"schema {health.schema_version}"
+    findings = [Finding("ok", "store", f"{health.label}, PostgreSQL {health.server}, {version}")]
+    if not health.schema_version:
+        hint = "`noetl store migrate` makes one, and so does the first command that uses it"
+        return [Finding("warning", "store", f"there is no store in {health.label} yet", hint)]
+    if health.schema_version != health.current_version:
+        message = f"{health.label} has {version}, and {health.current_version} is current"
+        newer = health.schema_version > health.current_version
+        hint = "upgrade NoETL" if newer else "`noetl store migrate` brings it up to date"
+        findings = [Finding("error", "store", message, hint)]
+    if abs(health.clock_ahead) > CLOCK_SECONDS:
+        where = "ahead of" if health.clock_ahead > 0 else "behind"
+        message = f"that of the database is {abs(health.clock_ahead):.0f} s {where} this one"
+        findings.append(Finding("warning", "clock", message, "set the clocks by one source"))
+    if health.weeks_missing:
+        message = f"{health.weeks_missing} partitions that should be there ahead are not"
+        findings.append(Finding("warning", "partitions", message, "any server makes them when it starts"))
+    if health.oldest_transaction > LONG_WAIT:
+        message = f"one of {health.oldest_owner} is open for {health.oldest_transaction:.0f} s"
+        hint = "readers of events wait for it, and nothing is cleaned up meanwhile: end it"
+        findings.append(Finding("warning", "transactions", message, hint))
+    if health.connections > FULL_SHARE * health.max_connections:
+        message = f"{health.connections} of {health.max_connections} connections are in use"
+        findings.append(Finding("warning", "connections", message, "raise max_connections"))
+    if health.dead_ready_rows > DEAD_ROWS:
+        message = f"`ready` has {health.dead_ready_rows:,} dead rows"
+        hint = "look for a transaction that is open for long, and whether autovacuum runs"
+        findings.append(Finding("warning", "vacuum", message, hint))
     return findings
 
 
@@ -187,7 +240,11 @@ async def _ask_server(client: "AsyncClient") -> list[Finding]:
         if status.ready
         else Finding("error", "server", f"it cannot serve: {status.problem}")
     ]
-    findings += [*_server_clock(status), *_worker_findings(status, (await client.pools()).pools)]
+    findings += [
+        *_server_clock(status),
+        *_feed_findings(status),
+        *_worker_findings(status, (await client.pools()).pools),
+    ]
     newest = (await client.list(roots=True, limit=_NEWEST)).executions
     findings += _failing([(item.path, item.status) for item in newest])
     return findings
@@ -201,6 +258,19 @@ def _server_clock(status: "ServerStatus") -> Iterator[Finding]:
         where = "ahead of" if ahead > 0 else "behind"
         message = f"that of the server is {abs(ahead):.0f} s {where} this one"
         yield Finding("warning", "clock", message, "times in lists are the server's")
+
+
+def _feed_findings(status: "ServerStatus") -> Iterator[Finding]:
+    if (feed := status.feed) is None:
+        return
+    message = f"{feed.stream} is {feed.lag:.0f} s behind"
+    if feed.problem is not None:
+        hint = "executions go on; what waits is published when it can be"
+        yield Finding("warning", "feed lag", f"{message}: {feed.problem}", hint)
+    elif feed.lag > FEED_SECONDS:
+        yield Finding("warning", "feed lag", message, "NATS or the network is slower than events come")
+    else:
+        yield Finding("ok", "feed lag", message)
 
 
 def _worker_findings(status: "ServerStatus", pools: "list[PoolItem]") -> Iterator[Finding]:

@@ -1,6 +1,5 @@
 """`noetl server`."""
 
-import asyncio
 import contextlib
 import os
 import signal
@@ -16,6 +15,7 @@ from noetl.cli import console, options
 from noetl.cli.command_failure import CommandFailure
 from noetl.cli.detachment import detach_process
 from noetl.cli.format import pluralize
+from noetl.model.store_url import is_database_url
 
 if TYPE_CHECKING:
     from noetl.daemon import ServerOptions
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from noetl.stores.server_record import ServerRecord
 
 PORT = 8642
+LONG_END = 45.0
+"""Seconds after which an end takes longer than it may: half a minute for tasks, some for requests."""
 home_option = click.option(
     "--home",
     type=options.FileName(),
@@ -59,6 +61,21 @@ def server() -> None:
     help="On loopback, a name that a proxy passes on; may be repeated.",
 )
 @home_option
+@click.option(
+    "--store",
+    type=options.TextArgument(),
+    metavar="URL",
+    help="A database to keep executions in: postgresql://….  [default: a file in the folder]",
+)
+@click.option(
+    "--feed",
+    type=options.TextArgument(),
+    metavar="URL",
+    help="Publish all events to a stream: nats://HOST:PORT/STREAM.",
+)
+@click.option(
+    "--standby", is_flag=True, help="While another server has the database, wait until that is gone."
+)
 @options.slots
 @options.tools
 @options.allow_kind
@@ -76,6 +93,9 @@ def start(
     tls_key: str | None,
     hosts: tuple[str, ...],
     home: str | None,
+    store: str | None,
+    feed: str | None,
+    standby: bool,
     slots: int | None,
     allow_kinds: tuple[str, ...],
     log_format: str | None,
@@ -91,8 +111,12 @@ def start(
 
     if (tls_cert is None) != (tls_key is None):
         raise click.UsageError("--tls-cert and --tls-key belong together")
-    flags = {"home": home, "slots": slots, "allow_kinds": allow_kinds, "output": output}
-    configuration = read_settings({**flags, "log_format": log_format, "log_level": log_level})
+    if standby and detach:
+        raise click.UsageError("--standby and --detach exclude each other: it may be long until it is ready")
+    flags = {"home": home, "store": store, "slots": slots, "allow_kinds": allow_kinds, "output": output}
+    configuration = read_settings({**flags, "feed": feed, "log_format": log_format, "log_level": log_level})
+    if standby and not is_database_url(configuration.settings.store):
+        raise click.UsageError("--standby needs a database that servers share: --store postgresql://…")
     require_extra()
     from noetl.daemon import ServerOptions
     from noetl.home import server_home_of
@@ -107,6 +131,7 @@ def start(
         tls=tls,
         directory=configuration.directory,
         hosts=frozenset(map(str.lower, hosts)),
+        standby=standby,
     )
     serve(configuration, server_home_of(configuration), settings, detach=detach)
 
@@ -124,7 +149,10 @@ def stop(home: str | None, output: str | None) -> None:
         raise CommandFailure("server-unreachable", f"no server runs in {server_home.folder}", exit_code=3)
     with contextlib.suppress(ProcessLookupError):
         os.kill(record.pid, signal.SIGTERM)
-    wait_for_server_end(server_home)
+    if not wait_for_server_end(server_home, LONG_END):
+        how = f"`kill -9 {record.pid}` ends it at once, and its next start goes on with what it ran"
+        console.say(f"process {record.pid} has not ended yet; {how}")
+        wait_for_server_end(server_home)
     if configuration.settings.output == "json":
         console.write_json({"url": record.url, "pid": record.pid, "stopped": True})
     else:
@@ -160,6 +188,7 @@ def status(home: str | None, output: str | None) -> int:
 @options.output
 def login(home: str | None, output: str | None) -> None:
     """Print a link that opens the page of the server of a home, logged in, one time within an hour."""
+    from noetl.cli.server_connection import failure_of_refusal
     from noetl.client.http_client import Client
     from noetl.client.server_requests import ServerError, ServerUnreachable
     from noetl.stores.server_record import read_server_record, read_token_file
@@ -171,8 +200,10 @@ def login(home: str | None, output: str | None) -> None:
     token = configuration.settings.token or read_token_file(server_home.admin_token)
     try:
         link = Client(record.url, token).create_login_link()
-    except (ServerError, ServerUnreachable) as error:
-        raise CommandFailure("server-unreachable", str(error), exit_code=3) from None
+    except ServerError as error:
+        raise failure_of_refusal(error) from None
+    except ServerUnreachable as error:
+        raise CommandFailure("server-unreachable", str(error), hint=error.hint, exit_code=3) from None
     url = record.url + link.path
     if configuration.settings.output == "json":
         console.write_json({"login": url, "expires_at": link.expires_at})
@@ -209,6 +240,9 @@ def _status_text(document: dict[str, Any]) -> str:
             lines.append(
                 f"pool {console.visible(pool['pool'])}: {depth} ready, for up to {pool['age']:.1f} s"
             )
+        if (feed := document["feed"]) is not None:
+            why = f" ({console.visible(feed['problem'])})" if feed["problem"] else ""
+            lines.append(f"feed {feed['stream']}: {feed['lag']:.1f} s behind{why}")
         lines.append(f"last commit {document['last_commit_at'] or 'none'}")
     return "".join(f"{line}\n" for line in lines)
 
@@ -234,7 +268,9 @@ def serve(
         ready = forked
     from noetl.api import dedicate_process
     from noetl.daemon import run_server
+    from noetl.own_loop import run_on_uvloop
     from noetl.process_log import configure_logs
+    from noetl.server.feed_stream import FeedUnusable
     from noetl.server.http.http_server import ListenFailed
     from noetl.stores.server_record import ServerRunning
 
@@ -251,9 +287,11 @@ def serve(
     dedicate_process()
     configure_logs(sys.stderr, configuration.settings.log_format, configuration.settings.log_level)
     try:
-        asyncio.run(run_server(configuration, home, settings, announce))
+        run_on_uvloop(run_server(configuration, home, settings, announce))
     except ListenFailed as error:
         raise CommandFailure("listen", str(error), hint=error.hint) from None
+    except FeedUnusable as error:
+        raise CommandFailure("feed", str(error), hint=error.hint, exit_code=3) from None
     except ServerRunning as error:
         hint = "`noetl server status` says where; --home names another folder"
         raise CommandFailure("server-running", str(error), hint=hint) from None

@@ -1,12 +1,15 @@
 """`noetl store`."""
 
 import asyncio
+import sys
 
 import click
+import msgspec
 
 from noetl.cli import console, options
 from noetl.cli.command_failure import CommandFailure
 from noetl.cli.format import DAY, pluralize
+from noetl.model.store_url import without_password
 from noetl.model.timestamp import now_micros
 from noetl.ports.store import Store
 from noetl.settings import Configuration
@@ -74,10 +77,15 @@ def backup(file: str, *, without_key: bool, **store_flags: str | None) -> None:
     from pathlib import Path
 
     from noetl.cli.store_access import open_home
+    from noetl.home import store_url
+    from noetl.model.store_url import is_database_url
     from noetl.stores.home_backup import BackupExists, back_up_home
 
     configuration = options.read_configuration(**store_flags)
     settings = configuration.settings
+    if is_database_url(store_url(configuration)):
+        hint = "pg_dump copies it while it is used; keep the key of stored credentials beside the copy"
+        raise CommandFailure("store-url", "the store is a database, not a file of this machine", hint=hint)
 
     async def find() -> Home:
         home, opened = open_home(configuration, writing=False)
@@ -112,14 +120,107 @@ def backup(file: str, *, without_key: bool, **store_flags: str | None) -> None:
 
 
 @store.command()
+@click.argument("directory", type=options.FileName(), metavar="DIR")
+@options.store_options
+def export(directory: str, **store_flags: str | None) -> None:
+    """Write executions and events as tables of Parquet, and add what is new when it is called again.
+
+    DIR has a folder for each table, and views.sql, with which DuckDB reads them.
+    """
+    from pathlib import Path
+
+    from noetl.cli.store_access import with_store
+    from noetl.engine.archive.parquet_archive import ArchiveUnusable
+    from noetl.engine.archive.store_export import ExportReport, export_store
+
+    configuration = options.read_configuration(**store_flags)
+
+    async def work(_home: Home, store: Store) -> ExportReport:
+        return await export_store(store, Path(directory))
+
+    try:
+        report = with_store(configuration, work)
+    except ArchiveUnusable as error:
+        raise CommandFailure("export", str(error), hint=error.hint, exit_code=3) from None
+    except OSError as error:
+        raise CommandFailure("export", f"{directory}: {error.strerror or error}", exit_code=3) from None
+    if configuration.settings.output == "json":
+        console.write_json(
+            {
+                "directory": directory,
+                "events": report.events,
+                "executions": report.executions,
+                "playbooks": report.playbooks,
+                "rows": report.rows,
+            }
+        )
+        return
+    added = f"{pluralize(report.events, 'new event')} of {pluralize(report.executions, 'execution')}"
+    console.write_text(f"{directory}: {added}, {pluralize(report.rows, 'row')}\n")
+
+
+@store.command()
+@click.argument("source", type=options.TextArgument(), metavar="FROM")
+@click.argument("target", type=options.TextArgument(), metavar="TO")
+@click.option(
+    "--home",
+    type=options.FileName(),
+    metavar="DIR",
+    help="The folder with keys and locks of a store in a database.  [default: the nearest .noetl]",
+)
+@options.output
+def copy(source: str, target: str, **flags: str | None) -> None:
+    """Copy a store into another one, and what is not there yet when it is called again.
+
+    FROM and TO are URLs: sqlite:///path.db, postgresql://HOST/DATABASE. Nobody may use them meanwhile.
+    """
+    from noetl.cli.store_pair import folders_beside, hints_for_files, open_to_copy, store_address_of
+    from noetl.engine.archive.store_copy import CopyReport, copy_store
+
+    configurations = [options.read_configuration(**flags, store=url) for url in (source, target)]
+    settings = configurations[0].settings
+    first, second = map(store_address_of, configurations, (source, target))
+    if first.identity == second.identity:
+        raise CommandFailure("argument", f"FROM and TO are the same store: {second.label}")
+    shows_progress = settings.output == "text" and sys.stderr is not None and sys.stderr.isatty()
+
+    async def work() -> CopyReport:
+        async with open_to_copy(first, second) as stores:
+            return await copy_store(*stores, _show_progress if shows_progress else lambda *_: None)
+
+    report = asyncio.run(work())
+    folders = [str(folder) for folder, _ in folders_beside(first)]
+    if settings.output == "json":
+        counts = msgspec.to_builtins(report)
+        console.write_json({"from": first.label, "to": second.label, **counts, "not_copied": folders})
+        return
+    added = f"{pluralize(report.events, 'new event')} of {pluralize(report.executions, 'execution')}"
+    console.write_text(f"{console.visible(second.label)}: {added}, {report.skipped:,} already there\n")
+    if report.credentials:
+        console.say(
+            f"credentials are sealed as they were: TO needs the same key ({first.homes[0].key}, or NOETL_KEY)"
+        )
+    for hint in hints_for_files(first, second):
+        console.say(console.visible(hint))
+
+
+def _show_progress(done: int, total: int) -> None:
+    end = "\n" if done == total else ""
+    sys.stderr.write(f"\r{done:,} of {pluralize(total, 'execution')}{end}")
+    sys.stderr.flush()
+
+
+@store.command()
 @options.store_options
 def migrate(**store_flags: str | None) -> None:
     """Bring the store to the form that this release uses.
 
-    Makes one if there is none. Every command does the same when it opens the store.
+    Makes one if there is none. Every command does the same when it opens a store in a file; in a database
+    this one alone, since other servers may use it.
     """
     configuration = options.read_configuration(**store_flags)
     url, before, after = _migrate(configuration)
+    url = without_password(url)
     if configuration.settings.output == "json":
         console.write_json({"store": url, "from": before, "version": after})
     elif before == after:
@@ -135,10 +236,13 @@ def _migrate(configuration: Configuration) -> tuple[str, int, int]:
     A version of 0: there was no store. Raises CommandFailure, StoreError.
     """
     from noetl.home import home_of, store_url
-    from noetl.stores import open_store, store_file_of
+    from noetl.model.store_url import is_database_url
+    from noetl.stores import migrate_database, open_store, store_file_of
     from noetl.stores.sqlite.connection import SCHEMA_VERSION, file_schema_version
 
     url = store_url(configuration)
+    if is_database_url(url):
+        return url, *asyncio.run(migrate_database(url))
     file = store_file_of(url)
     if file is None:
         raise CommandFailure(
@@ -160,16 +264,35 @@ def _migrate(configuration: Configuration) -> tuple[str, int, int]:
     "--days", type=click.IntRange(1), metavar="N", help="Keep so many days.  [default: `keep_days`]"
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be deleted, and delete nothing.")
+@click.option(
+    "--with-unknown",
+    is_flag=True,
+    help="Also drop results of executions that this store does not know: nobody else keeps any there.",
+)
 @options.yes
 @options.store_options
-def prune(*, days: int | None, dry_run: bool, yes: bool, **store_flags: str | None) -> None:
-    """Delete executions that are older than what is kept.
+def prune(
+    *, days: int | None, dry_run: bool, with_unknown: bool, yes: bool, **store_flags: str | None
+) -> None:
+    """Delete executions that are older than what is kept, and results that nothing names.
 
-    With their results and logs. What has not ended, or is owned by a process, stays. Asks first on a
-    terminal; a script is not asked.
+    With their results and logs. What has not ended, or is owned by a process, stays, and so does a result
+    that was written within a day. Asks first on a terminal; a script is not asked.
     """
     from noetl.cli.command.executions.prune import prune_executions as prune_store
+    from noetl.engine.history.orphans import Orphans, OrphanSearch
+    from noetl.stores.ownership import owners_in
+    from noetl.stores.results.named_results import NamedResults
 
     configuration = options.read_configuration(**store_flags)
     before = None if days is None else max(0, now_micros() - days * DAY)
-    prune_store(configuration, before=before, dry=dry_run, yes=yes)
+
+    async def drop_orphans(home: Home, store: Store, results: NamedResults) -> Orphans:
+        # The folder of the home belongs to it alone; what settings name may belong to others, too.
+        own = frozenset() if configuration.settings.result_store else frozenset({""})
+        exclusive = frozenset(results.stores) if with_unknown else own
+        now = now_micros() / 1_000_000
+        search = OrphanSearch(store, owners_in(home), now, dry=dry_run, exclusive=exclusive)
+        return await search.drop(results.stores)
+
+    prune_store(configuration, before=before, dry=dry_run, yes=yes, drop_orphans=drop_orphans)

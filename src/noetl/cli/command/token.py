@@ -111,14 +111,14 @@ def revoke(name: str, **flags: str | None) -> None:
 
 def _with_store(configuration: "Configuration", work: "Callable[[Store], Awaitable[T]]") -> T:
     """In the store of the server's home, which is made if there is none."""
-    from noetl.home import server_home_of
+    from noetl.home import server_home_of, server_store_url
     from noetl.stores import open_store
 
     home = server_home_of(configuration)
     home.make()
 
     async def run() -> T:
-        store = open_store(f"sqlite:///{home.store}")
+        store = open_store(server_store_url(configuration, home))
         try:
             return await work(store)
         finally:

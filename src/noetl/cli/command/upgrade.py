@@ -20,11 +20,11 @@ from noetl.settings import read_settings
 def upgrade(
     *, file: str, dialect: str | None, allow_kinds: tuple[str, ...], in_place: bool, output: str | None
 ) -> None:
-    """Rewrite an older playbook in the canonical form.
+    """Rewrite a playbook of another dialect in the canonical form.
 
-    FILE is a playbook of `noetl.io/v1`, a draft (with `--dialect draft`), or `-` for standard
-    input. The YAML goes to standard output unless `--in-place` is given. Comments are lost; a
-    playbook that is canonical already stays as it is.
+    FILE is a playbook as the language is in use, one of `noetl.io/v1`, a draft (with `--dialect
+    draft`), or `-` for standard input. The YAML goes to standard output unless `--in-place` is
+    given. Comments are lost; a playbook that is canonical already stays as it is.
     """
     settings = read_settings({"output": output, "allow_kinds": allow_kinds}).settings
     if in_place and file == file_access.STDIN:

@@ -1,6 +1,6 @@
 """`noetl validate`."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -11,12 +11,20 @@ from noetl.cli.problem_text import UNREADABLE, problems_json, problems_text
 from noetl.dsl.document.problem import Problem
 from noetl.settings import Settings, read_settings
 
+if TYPE_CHECKING:
+    from noetl.dsl.compiler import CompiledPlaybook
+
+_MARKS = 20
+"""Of a long document not every mark is listed."""
+
 
 class CheckedFile(NamedTuple):
     """What was found in one file."""
 
     text: str
     problems: tuple[Problem, ...]
+    reason: str = ""
+    """Its dialect, and what told it."""
 
 
 @click.command()
@@ -25,6 +33,7 @@ class CheckedFile(NamedTuple):
 @options.dialect
 @options.allow_kind
 @options.tools
+@click.option("-v", "--verbose", is_flag=True, help="Say which dialect each file is in, and what tells.")
 @options.output
 def validate(
     *,
@@ -32,6 +41,7 @@ def validate(
     strict: bool,
     dialect: str | None,
     allow_kinds: tuple[str, ...],
+    verbose: bool,
     output: str | None,
 ) -> int:
     """Check playbooks and report every problem.
@@ -46,6 +56,9 @@ def validate(
         for error in inputs.unreadable
     ]
     checked += [_check(file, dialect, settings) for file in inputs.files]
+    for file_check in checked if verbose else ():
+        if file_check.reason:
+            console.say(file_check.reason)
     if inputs.skipped:
         console.say(
             f"left aside: {pluralize(len(inputs.skipped), 'YAML file')} without `apiVersion: noetl.io/…`"
@@ -74,7 +87,19 @@ def _check(file: str, dialect: str | None, settings: Settings) -> CheckedFile:
         name, text = file_access.read_input(file)
     except CommandFailure as failure:
         return CheckedFile("", (_unreadable(file_access.input_name(file), str(failure)),))
-    return CheckedFile(text, examine(text, name, dialect=dialect, allow_kinds=settings.allow_kinds).problems)
+    compiled = examine(text, name, dialect=dialect, allow_kinds=settings.allow_kinds)
+    return CheckedFile(text, compiled.problems, f"{console.visible(name)}: {_reason(compiled)}")
+
+
+def _reason(compiled: "CompiledPlaybook") -> str:
+    """The dialect and what told it: marks with their lines."""
+    recognition = compiled.recognition
+    if recognition is None:
+        return f"{compiled.dialect}, as it says or you say"
+    found_marks = recognition.marks if compiled.dialect == "in_use" else recognition.counter_marks
+    marks = ", ".join(map(str, found_marks[:_MARKS]))
+    more = f" and {len(found_marks) - _MARKS} more" if len(found_marks) > _MARKS else ""
+    return f"{compiled.dialect}: {marks}{more}" if marks else f"{compiled.dialect}: nothing tells otherwise"
 
 
 def _unreadable(file: str, message: str) -> Problem:

@@ -61,6 +61,7 @@ def worker() -> None:
 @options.tools
 @options.log_format
 @options.log_level
+@options.output
 @click.pass_context
 def start(
     ctx: click.Context,
@@ -75,6 +76,7 @@ def start(
     allow_kinds: tuple[str, ...],
     log_format: str | None,
     log_level: str | None,
+    output: str | None,
 ) -> int:
     """Take runs from a server until it is stopped.
 
@@ -94,13 +96,16 @@ def start(
     from noetl.worker.worker_process import run_processes
 
     flags = {"slots": slots, "allow_kinds": allow_kinds, "server": servers[0] if servers else None}
-    flags |= {"log_format": log_format, "log_level": log_level, "home": home}
+    flags |= {"log_format": log_format, "log_level": log_level, "home": home, "output": output}
     configuration = read_settings(flags)
     settings = configuration.settings
     address = find_server(configuration, lambda home: home.worker_token)
     worker_home = server_home_of(configuration)
-    if detach and not _go_on_in_background(worker_home):
+    as_json = settings.output == "json"
+    if detach and not _go_on_in_background(worker_home, processes, as_json=as_json):
         return 0
+    if as_json and not detach:
+        console.write_bytes(_started_json(processes, log=None))
     if processes > 1:
         return run_processes(processes, _same_command(ctx))
     worker_options = WorkerOptions(
@@ -121,8 +126,7 @@ def start(
 
 
 def _run_until_stopped(worker_options: "WorkerOptions", home: "Home") -> None:
-    import asyncio
-
+    from noetl.own_loop import run_on_uvloop
     from noetl.stores.worker_record import WorkerRecord, recorded_worker
     from noetl.worker.session import WorkerRejected
     from noetl.worker.worker_process import run_worker
@@ -130,12 +134,12 @@ def _run_until_stopped(worker_options: "WorkerOptions", home: "Home") -> None:
     servers, pools = list(worker_options.servers), list(worker_options.pools)
     try:
         with recorded_worker(home, WorkerRecord(worker_options.name, os.getpid(), servers, pools)):
-            asyncio.run(run_worker(worker_options))
+            run_on_uvloop(run_worker(worker_options))
     except WorkerRejected as error:
         raise CommandFailure("rejected", str(error), hint=error.hint, exit_code=3) from None
 
 
-def _go_on_in_background(home: "Home") -> bool:
+def _go_on_in_background(home: "Home", processes: int, *, as_json: bool) -> bool:
     """False in the process that the user waits for."""
     from noetl.cli.detachment import detach_process
 
@@ -144,9 +148,14 @@ def _go_on_in_background(home: "Home") -> bool:
     if isinstance(forked, bytes):
         console.write_bytes(forked)
         return False
-    os.write(forked, f"process {os.getpid()}: started, its log is {home.worker_log}\n".encode())
+    text = f"process {os.getpid()}: started, its log is {home.worker_log}\n".encode()
+    os.write(forked, _started_json(processes, log=str(home.worker_log)) if as_json else text)
     os.close(forked)
     return True
+
+
+def _started_json(processes: int, *, log: str | None) -> bytes:
+    return console.json_bytes({"pid": os.getpid(), "processes": processes, "log": log})
 
 
 @worker.command("stop")
@@ -217,9 +226,9 @@ def list_(**flags: str | None) -> None:
     else:
         rows = [
             (
-                console.visible(item.worker),
+                console.visible(item.worker) or "not back yet",
                 ",".join(map(console.visible, item.pools)),
-                f"{len(item.runs)}/{item.slots}" if item.slots else f"{len(item.runs)}, draining",
+                _runs_text(item),
                 f"{item.heartbeat_age:.0f} s ago",
                 item.release,
             )
@@ -234,12 +243,19 @@ def list_(**flags: str | None) -> None:
             )
 
 
+def _runs_text(item: "WorkerItem") -> str:
+    if item.slots:
+        return f"{len(item.runs)}/{item.slots}"
+    # Of a session from before a restart of the server only its leases are known.
+    return f"{len(item.runs)}, draining" if item.worker else str(len(item.runs))
+
+
 def _same_command(ctx: click.Context) -> list[str]:
     """The words of this command for one process of several."""
     words = ["worker", "start"]
     for param in ctx.command.params:
         value = ctx.params.get(param.name or "")
-        if param.name not in (None, "processes", "detach") and value not in (None, ()):
+        if param.name not in (None, "processes", "detach", "output") and value not in (None, ()):
             for item in value if isinstance(value, tuple) else (value,):
                 words += [param.opts[0], str(item)]
     return words

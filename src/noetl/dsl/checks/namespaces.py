@@ -5,7 +5,7 @@ from functools import cached_property
 from noetl.dsl.checks.flow.name_reads import uses_beside_item
 from noetl.dsl.checks.flow.name_sources import step_writes
 from noetl.dsl.document.context import DocumentContext, ExpressionOccurrence, ExpressionRole
-from noetl.dsl.document.playbook import Playbook
+from noetl.dsl.document.playbook import Playbook, entry_reads
 from noetl.dsl.document.shape_check import did_you_mean
 from noetl.expr.runtime.scope import NAMESPACES
 from noetl.expr.use import Use
@@ -20,6 +20,7 @@ _ROUTING = _RUN | {"event"}
 
 VISIBLE: dict[ExpressionRole, frozenset[str]] = {
     ExpressionRole.WORKLOAD: _INPUT,
+    ExpressionRole.KEYCHAIN: _INPUT,
     ExpressionRole.OUTPUT: _STATE,
     ExpressionRole.ADMIT: _STATE | {"args"},
     ExpressionRole.STEP_ARGS: _STATE | {"args", "joined"},
@@ -36,7 +37,7 @@ VISIBLE: dict[ExpressionRole, frozenset[str]] = {
     ExpressionRole.ARC_WRITE: _ROUTING,
 }
 
-KEYCHAIN_ROLES = frozenset({ExpressionRole.INPUT, ExpressionRole.TASK_ARGS})
+KEYCHAIN_ROLES = frozenset({ExpressionRole.INPUT, ExpressionRole.TASK_ARGS, ExpressionRole.KEYCHAIN})
 
 NAMESPACE_HOMES = {
     "outcome": "it exists in task policies and in a task's `set`",
@@ -90,7 +91,9 @@ def _report(
     context: DocumentContext, occurrence: ExpressionOccurrence, use: Use, visible: frozenset[str]
 ) -> None:
     name = use.path[0]
-    if visible == _INPUT:
+    if occurrence.part.role is ExpressionRole.KEYCHAIN:
+        hint = "the keychain sees `workload`, `execution_id` and the entries before this one"
+    elif visible == _INPUT:
         hint = "defaults see `workload` and `execution_id` alone"
     else:
         hint = _INSTEAD.get((name, visible)) or NAMESPACE_HOMES.get(name, "")
@@ -128,6 +131,10 @@ def _check_keychain(
             f"`keychain` cannot be used in {occurrence.part.role.value}",
             "use it in tool inputs, a task's `args` or `auth` alone",
         )
+    elif occurrence.part.role is ExpressionRole.KEYCHAIN and (
+        fault := _order_fault(playbook, occurrence, use)
+    ):
+        context.report_inside("keychain-order", occurrence.scalar, use.offset, *fault)
     elif len(use.path) > 1 and use.path[1] not in playbook.keychain:
         context.report_inside(
             "unknown-keychain",
@@ -136,6 +143,36 @@ def _check_keychain(
             f"the keychain has no entry `{use.path[1]}`",
             did_you_mean(use.path[1], playbook.keychain) or "declare it under `keychain`",
         )
+
+
+def _order_fault(playbook: Playbook, occurrence: ExpressionOccurrence, use: Use) -> tuple[str, str] | None:
+    """Why an entry cannot read this one: only those before it are known by then."""
+    name = occurrence.part.key
+    if len(use.path) == 1:
+        return "which entry this reads is known only when it is read", "name it: `keychain.NAME.FIELD`"
+    read = use.path[1]
+    if read == name:
+        return f"the entry `{name}` reads itself", "give the value another name"
+    names = list(playbook.keychain)
+    if read not in names or names.index(read) < names.index(name):
+        return None
+    back = _reads_back(playbook, read, name)
+    problem = "and that reads this one" if back else "which comes after it"
+    hint = "leave out one of the two reads" if back else f"declare `{read}` before `{name}`"
+    return f"the entry `{name}` reads `{read}`, {problem}", hint
+
+
+def _reads_back(playbook: Playbook, start: str, target: str) -> bool:
+    """Whether an entry reads another one, also by way of others."""
+    waiting, seen = [start], {start}
+    for name in waiting:  # which grows meanwhile
+        for read in entry_reads(playbook.keychain[name]):
+            if read == target:
+                return True
+            if read in playbook.keychain and read not in seen:
+                seen.add(read)
+                waiting.append(read)
+    return False
 
 
 class _Names:

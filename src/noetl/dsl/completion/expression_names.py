@@ -142,6 +142,8 @@ def _role(path: OutlinePath) -> ExpressionRole | None:
     """What an expression at this place would be for."""
     if path[:1] == ("workload",):
         return ExpressionRole.WORKLOAD
+    if path[:1] == ("keychain",):
+        return ExpressionRole.KEYCHAIN
     if path[:3] == ("executor", "spec", "output"):
         return ExpressionRole.OUTPUT
     if path[:1] != ("workflow",) or len(path) < 3:

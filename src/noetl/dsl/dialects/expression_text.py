@@ -6,10 +6,11 @@ Replacing works on tokens: what is not replaced stays as it was, byte for byte.
 import re
 from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-from noetl.dsl.dialects.nodes import new_text
-from noetl.dsl.document.source import Mapping, Node, Scalar, Sequence
+from noetl.dsl.dialects.nodes import new_entry, new_text
+from noetl.dsl.document.source import Mapping, MappingEntry, Node, Scalar, Sequence
 from noetl.expr.expression import parse
 from noetl.expr.language.guard import gives_boolean, is_concatenation, is_template
 from noetl.expr.language.lexer import SourceToken, tokenize
@@ -24,8 +25,16 @@ _OPERAND = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*|\['[^'\\
 _WORDS = frozenset(
     {"and", "or", "not", "if", "else", "in", "is", "true", "false", "none", "True", "False", "None"}
 )
+_LOOSE = re.compile(r",|\b(?:or|if)\b")
 _OPENING = frozenset({"lparen", "lbracket", "lbrace"})
 _CLOSING = frozenset({"rparen", "rbracket", "rbrace"})
+
+
+# One text is taken apart for each of the questions that are asked of it, one right after the other.
+@lru_cache(maxsize=64)
+def tokens_of(text: str) -> tuple[SourceToken, ...]:
+    """The tokens of a text. Raises ExpressionError."""
+    return tuple(tokenize(text))
 
 
 class Edit(NamedTuple):
@@ -37,10 +46,11 @@ class Edit(NamedTuple):
 class TemplateTokens:
     """One string with its tokens and what it reads. `tokens` are those that mean something."""
 
-    __slots__ = ("_at", "tokens", "uses")
+    __slots__ = ("_at", "text", "tokens", "uses")
 
     def __init__(self, text: str) -> None:
-        self.tokens = [token for token in tokenize(text) if token.type not in ("whitespace", "comment")]
+        self.text = text
+        self.tokens = [token for token in tokens_of(text) if token.type not in ("whitespace", "comment")]
         self._at = {token.offset: index for index, token in enumerate(self.tokens)}
         self.uses = parse(text).uses
 
@@ -110,7 +120,7 @@ def inner_expression(text: str) -> str | None:
     try:
         if not is_template(text) or not parse(text).single:
             return None
-        pieces = [token for token in tokenize(text) if token.type not in ("data", "comment")]
+        pieces = [token for token in tokens_of(text) if token.type not in ("data", "comment")]
     except ExpressionError:
         return None
     return "".join(token.text for token in pieces[1:-1]).strip()
@@ -136,6 +146,9 @@ def as_operand(expression: str) -> str:
 
 def as_conjunct(expression: str) -> str:
     """The expression so that it can stand between two `and`."""
+    # Most have none of these anywhere: then they need not be taken apart to see where.
+    if not _LOOSE.search(expression):
+        return expression
     # `and` binds tighter than `or` and `if`, and a comma would make a tuple: not so inside brackets.
     depth = 0
     for token in _inner_tokens(expression):
@@ -170,7 +183,7 @@ def _concatenation(text: str) -> str | None:
     parts: list[str] = []
     inside: list[str] = []
     try:
-        pieces = tokenize(text)
+        pieces = tokens_of(text)
         parse(text)
     except ExpressionError:
         return None
@@ -200,9 +213,9 @@ def _concatenation_operand(expression: str) -> str:
     return expression if is_concatenation(as_template(expression)) else as_operand(expression)
 
 
-def _inner_tokens(expression: str) -> list[SourceToken]:
+def _inner_tokens(expression: str) -> Iterable[SourceToken]:
     try:
-        return tokenize(as_template(expression))[1:-1]
+        return tokens_of(as_template(expression))[1:-1]
     except ExpressionError:
         return []
 
@@ -222,11 +235,16 @@ def name_edits(resolve: PathResolver) -> EditFinder:
     return edits
 
 
-def edit_text(text: str, *finders: EditFinder) -> str:
-    """The text with all edits made. Text that cannot be read is given back as it is."""
+def edit_text(text: str, *finders: EditFinder, concerns: Callable[[Use], bool] | None = None) -> str:
+    """The text with all edits made. Text that cannot be read is given back as it is.
+
+    Where no use `concerns` the finders, the text is not even taken apart.
+    """
     if not is_template(text):
         return text
     try:
+        if concerns is not None and not any(map(concerns, parse(text).uses)):
+            return text
         template = TemplateTokens(text)
     except ExpressionError:
         return text
@@ -237,20 +255,33 @@ def edit_text(text: str, *finders: EditFinder) -> str:
     return text
 
 
-def edit_node(node: Node, *finders: EditFinder) -> Node:
+def edit_node(node: Node, *finders: EditFinder, concerns: Callable[[Use], bool] | None = None) -> Node:
     """The value with every string in it rewritten; parts that do not change are shared."""
     if isinstance(node, Scalar):
         if not isinstance(node.value, str):
             return node
-        text = edit_text(node.value, *finders)
+        text = edit_text(node.value, *finders, concerns=concerns)
         return node if text == node.value else new_text(text, node)
     if isinstance(node, Sequence):
-        return Sequence([edit_node(item, *finders) for item in node.items], node.line, node.column)
-    entries = {
-        entry.key: type(entry)(entry.key, edit_node(entry.value, *finders), entry.line, entry.column)
-        for entry in node
-    }
-    return Mapping(entries, node.line, node.column)
+        items = [edit_node(item, *finders, concerns=concerns) for item in node.items]
+        changed = any(item is not before for item, before in zip(items, node.items, strict=True))
+        return Sequence(items, node.line, node.column) if changed else node
+    entries: dict[str, MappingEntry] = {}
+    changed = False
+    for entry in node:
+        value = edit_node(entry.value, *finders, concerns=concerns)
+        entries[entry.key] = entry if value is entry.value else new_entry(entry.key, value, entry)
+        changed = changed or value is not entry.value
+    return Mapping(entries, node.line, node.column) if changed else node
+
+
+def scalars_of(node: Node) -> Iterator[Scalar]:
+    """Every scalar in a value, in order."""
+    if isinstance(node, Scalar):
+        yield node
+        return
+    for inner in node.items if isinstance(node, Sequence) else (entry.value for entry in node):
+        yield from scalars_of(inner)
 
 
 def string_constant(token: SourceToken) -> str:
@@ -267,7 +298,7 @@ def _is_bracketed(text: str) -> bool:
     if not text.startswith("("):
         return False
     depth = 0
-    for token in tokenize("{{" + text + "}}")[1:-1]:
+    for token in tokens_of("{{" + text + "}}")[1:-1]:
         depth += {"lparen": 1, "rparen": -1}.get(token.type, 0)
         if depth == 0:
             return _end_of(token) == len(text) + 2

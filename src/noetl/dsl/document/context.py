@@ -19,6 +19,7 @@ class ExpressionRole(enum.Enum):
     """What an expression is for; it decides which names it sees and when it is evaluated."""
 
     WORKLOAD = "a workload default"
+    KEYCHAIN = "a keychain entry"
     OUTPUT = "the execution's output"
     ADMIT = "an admission rule"
     STEP_ARGS = "a step's args"

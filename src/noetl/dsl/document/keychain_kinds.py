@@ -1,7 +1,7 @@
 """The kinds of keychain entries and their fields.
 
 Every field is optional: what is not written here is looked up by the entry's name in the credential
-store. Fields are taken as they stand; expressions are not evaluated in them.
+store. Fields may hold expressions over the workload and the entries before theirs.
 """
 
 from typing import Annotated, Any, Literal
@@ -24,6 +24,12 @@ class EnvironmentFields(KeychainFields):
     """A value from the worker's environment."""
 
     env: Annotated[str | None, Meta(description="Name of the variable. Default: the entry's name.")] = None
+
+
+class StoredCredentialFields(KeychainFields):
+    """A credential of the store that has another name there."""
+
+    credential: Annotated[str | None, Meta(description="Its name there. Default: the entry's name.")] = None
 
 
 class FileFields(KeychainFields):
@@ -81,6 +87,17 @@ class OAuth2Fields(KeychainFields):
     ] = None
 
 
+class GoogleIdTokenFields(KeychainFields):
+    """An identity token of Google for one audience, such as a service of Cloud Run."""
+
+    audience: Annotated[str | None, Meta(description="Whom the token is for: mostly a URL.")] = None
+    key: Annotated[
+        str | dict[str, Any] | None, Meta(description="The key of the service account: its JSON file.")
+    ] = None
+    env: Annotated[str | None, Meta(description="Environment variable that holds the key.")] = None
+    path: Annotated[str | None, Meta(description="File that holds the key.")] = None
+
+
 class VaultFields(KeychainFields):
     """A secret of HashiCorp Vault."""
 
@@ -101,6 +118,7 @@ class SecretManagerFields(KeychainFields):
 
 
 KEYCHAIN_KINDS: dict[str, type[KeychainFields]] = {
+    "credential": StoredCredentialFields,
     "env": EnvironmentFields,
     "file": FileFields,
     "static": StaticFields,
@@ -108,6 +126,7 @@ KEYCHAIN_KINDS: dict[str, type[KeychainFields]] = {
     "basic": BasicFields,
     "api_key": ApiKeyFields,
     "oauth2": OAuth2Fields,
+    "google_id_token": GoogleIdTokenFields,
     "vault": VaultFields,
     "secret_manager": SecretManagerFields,
 }
@@ -118,6 +137,7 @@ EXCLUSIVE_FIELDS = {
     "basic": ("env", "path", "password"),
     "api_key": ("env", "path", "value"),
     "oauth2": ("env", "path", "client_secret"),
+    "google_id_token": ("env", "path", "key"),
 }
 """The fields of which one at most says what the value is, by kind."""
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from noetl.dsl.document.kinds import READABLE
 from noetl.dsl.document.problem import Problem
 from noetl.expr.expression import Expression
-from noetl.expr.template import Template
+from noetl.expr.template import Template, template_uses
 from noetl.model.json import Json
 
 
@@ -141,6 +141,13 @@ class Admission(Struct, frozen=True):
         return bool(self.otherwise) and all(rule.allow for rule in self.rules)
 
     @property
+    def signals(self) -> tuple[str, ...] | None:
+        """The signals that its rules read, in order, but for computed ones; None if they read none."""
+        guards = [rule.when for rule in self.rules if isinstance(rule.when, Expression)]
+        paths = [use.path for guard in guards for use in guard.uses if use.path[:2] == ("ctx", "signals")]
+        return tuple(dict.fromkeys(path[2] for path in paths if len(path) > 2)) if paths else None
+
+    @property
     def may_fail(self) -> bool:
         """Whether a token that is denied fails the step, at once or in time."""
         return self.on_deny == "fail" or self.timeout is not None
@@ -244,12 +251,20 @@ class Metadata(Struct, frozen=True):
 
 
 class KeychainEntry(Struct, frozen=True):
-    """A credential the playbook declares; `fields` belong to its kind."""
+    """A credential the playbook declares; `fields` belong to its kind, and so do those that are computed."""
 
     name: str
     kind: str
     position: Position
     fields: Mapping[str, Json] = {}
+    templates: Mapping[str, Template] = {}
+    """The fields that hold expressions, over `workload` and the entries before this one."""
+
+
+def entry_reads(entry: KeychainEntry) -> list[str]:
+    """The other entries that an entry reads, as its expressions name them."""
+    uses = [use.path for template in entry.templates.values() for use in template_uses(template)]
+    return list(dict.fromkeys(path[1] for path in uses if path[0] == "keychain" and len(path) > 1))
 
 
 class Executor(Struct, frozen=True):

@@ -14,7 +14,7 @@ from noetl.expr.expression import Expression
 from noetl.expr.template import Constant, ListTemplate, MappingTemplate
 from noetl.expr.use import Use
 
-PLAYBOOK_FORMAT = 2
+PLAYBOOK_FORMAT = 3
 """To be raised when these classes change, or what their fields mean: older bytes are then not read."""
 
 PARTS: dict[str, type[Struct]] = {

@@ -58,6 +58,10 @@ CODES: dict[str, ProblemCode] = {
     "v1-error-condition": _warning("A condition on a v1 transition to `error_handler`."),
     "v1-unused-task": _warning("A v1 task that no step runs."),
     "upgrade-limit": _error("An older document that would grow too large in its canonical form."),
+    # The dialect in use
+    "mixed-dialects": _warning("Spellings of two dialects in one document."),
+    "no-effect": _warning("A key that is accepted and has no effect."),
+    "in-use-inexpressible": _error("Something of the dialect in use that has no canonical form."),
     # Steps and tasks
     "duplicate-step": _error("Two steps have one name."),
     "duplicate-task": _error("Two tasks of one pipeline have one label."),
@@ -85,6 +89,7 @@ CODES: dict[str, ProblemCode] = {
     "guard-form": _error("A condition that is not one expression."),
     "namespace-scope": _error("A name that does not exist where it is used."),
     "keychain-scope": _error("`keychain` outside tool inputs and `auth`."),
+    "keychain-order": _error("A keychain entry that reads one which does not come before it."),
     "unknown-keychain": ProblemCode("error", "A keychain name that is not declared.", silenceable=True),
     "undeclared-auth": _warning("A credential that the keychain does not declare."),
     "code-expression": _warning("An expression inside code, where it is not rendered."),

@@ -198,7 +198,7 @@ class _SchemaBuilder:
         entry["allOf"] = [
             {
                 "if": {"properties": {"kind": {"const": kind}}},
-                "then": self._object({**common, **fields_of(fields)}, fields.__doc__ or ""),
+                "then": self._object(common, fields.__doc__ or "", templated=fields_of(fields)),
             }
             for kind, fields in KEYCHAIN_KINDS.items()
         ]

@@ -51,14 +51,14 @@ def fields_of(struct: type[msgspec.Struct]) -> dict[str, Field]:
 ANYTHING = Field(inspect.AnyType(), required=False, extra={}, description="")
 
 
-def closest_words(word: str, known: Iterable[str]) -> list[str]:
+def closest_words(word: str, known: Iterable[str], likeness: float = 0.6) -> list[str]:
     """The known word that looks most like this one, if any does."""
-    return difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return difflib.get_close_matches(word, list(known), n=1, cutoff=likeness)
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, known: Iterable[str], likeness: float = 0.6) -> str:
     """A hint with the nearest known word, or nothing."""
-    near = closest_words(word, known)
+    near = closest_words(word, known, likeness)
     return f"did you mean `{near[0]}`?" if near else ""
 
 

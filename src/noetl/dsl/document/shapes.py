@@ -55,7 +55,8 @@ class MetadataShape(OpenShape):
     tags: Annotated[list[str] | None, Meta(description="Words to find it by.")] = None
     labels: Annotated[Values | None, Meta(description="Key and value pairs to filter by.")] = None
     dialect: Annotated[
-        Literal["draft"] | None, Meta(description="Set to read the file as the draft dialect.")
+        Literal["canonical", "draft", "in_use"] | None,
+        Meta(description="The dialect the file is written in. Default: what its spellings tell."),
     ] = None
 
 

@@ -24,7 +24,7 @@ from noetl.dsl.reader.rule_reader import PipelineLabels, check_unused_rules, rea
 from noetl.dsl.reader.step_reader import read_step
 from noetl.dsl.reader.task_forms import LabelledTask, label_tasks
 from noetl.dsl.reader.task_reader import EnclosingScope, read_task
-from noetl.expr.language.guard import is_template
+from noetl.expr.template import Constant
 
 
 class ReadPlaybook(NamedTuple):
@@ -201,21 +201,28 @@ def _read_keychain(context: ReaderContext, node: Node | None) -> dict[str, Keych
                 "duplicate-key", item.entries["name"], f"the keychain has an entry `{name}` already"
             )
             continue
-        fields = {
-            entry.key: node_value(entry.value) for entry in item if entry.key not in fields_of(KeychainShape)
-        }
-        entries[name] = KeychainEntry(name, scalar_text(item.get("kind")), position_of(item), fields)
+        entries[name] = _keychain_entry(context, item, name)
     return entries
+
+
+def _keychain_entry(context: ReaderContext, item: Mapping, name: str) -> KeychainEntry:
+    part = PlaybookPart(ExpressionRole.KEYCHAIN, key=name)
+    fields, templates = {}, {}
+    for entry in item:
+        if entry.key in fields_of(KeychainShape):
+            continue
+        template = context.read_template(entry.value, part)
+        if isinstance(template, Constant):
+            fields[entry.key] = node_value(entry.value)
+        else:
+            templates[entry.key] = template
+    return KeychainEntry(name, scalar_text(item.get("kind")), position_of(item), fields, templates)
 
 
 def _check_keychain_fields(context: ReaderContext, item: Mapping) -> Mapping:
     """The entry with the fields that its kind has; a tool's own credentials are free."""
     kind_node = item.get("kind")
     kind = scalar_text(kind_node)
-    for scalar in _scalars(item):
-        if is_template(scalar_text(scalar)):
-            hint = "write the value itself, or let `env` or `path` say where it is"
-            context.report("bad-value", scalar, "the keychain evaluates no expressions", hint)
     value_entries = [entry for entry in item if entry.key in EXCLUSIVE_FIELDS.get(kind, ())]
     if len(value_entries) > 1:
         keys_text = " and ".join(f"`{entry.key}`" for entry in value_entries)
@@ -224,8 +231,9 @@ def _check_keychain_fields(context: ReaderContext, item: Mapping) -> Mapping:
         )
     if (declared := KEYCHAIN_KINDS.get(kind)) is not None:
         common = {key: field._replace(required=False) for key, field in fields_of(KeychainShape).items()}
-        known = {**common, **fields_of(declared)}
-        return context.shape_checker.check_fields(item, known, f"a keychain entry of kind `{kind}`")
+        return context.shape_checker.check_fields(
+            item, common, f"a keychain entry of kind `{kind}`", templated=fields_of(declared)
+        )
     if kind_node is not None and not kind.endswith(CREDENTIAL_SUFFIX):
         hint = (
             did_you_mean(kind, KEYCHAIN_KINDS)
@@ -233,18 +241,6 @@ def _check_keychain_fields(context: ReaderContext, item: Mapping) -> Mapping:
         )
         context.report("bad-value", kind_node, f"there is no keychain kind `{kind}`", hint)
     return item
-
-
-def _scalars(node: Node) -> Iterator[Scalar]:
-    match node:
-        case Scalar():
-            yield node
-        case Sequence():
-            for item in node.items:
-                yield from _scalars(item)
-        case Mapping():
-            for entry in node:
-                yield from _scalars(entry.value)
 
 
 def _read_metadata(node: Mapping | None) -> Metadata:

@@ -1,7 +1,7 @@
 """An execution, read back whole: its playbook, its events and the state that they amount to."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import msgspec
@@ -11,6 +11,7 @@ from noetl.dsl.document.playbook import Playbook
 from noetl.engine.catalog.playbook_record import PlaybookSource, decode_record, decode_source, load_record
 from noetl.engine.history.lookup import (
     CHECK,
+    PAGE,
     HistoryUnreadable,
     decode_rows,
     find_execution,
@@ -25,7 +26,7 @@ from noetl.kernel.plan import Plan
 from noetl.kernel.state.execution_state import STATE_FORMAT, ExecutionState, new_state
 from noetl.kernel.state.fold import evolve
 from noetl.kernel.state.replay import load_state, replay
-from noetl.ports.store import ExecutionRecord, Store
+from noetl.ports.store import ExecutionRecord, Row, Store
 
 KEPT_HISTORIES = 8
 KEPT_EVENTS = 100_000
@@ -108,11 +109,18 @@ async def read_history(store: Store, name: str, allow_kinds: Iterable[str] = ())
     state = new_state(plan, record.execution_id)
     events: list[Event] = []
     cuts: list[int] = []
-    async for rows in row_pages(store, record.execution_id):
+
+    def take_in(rows: Sequence[Row]) -> None:
         page = decode_rows(record.execution_id, rows)
-        events += page
-        cuts += [row.seq for row in rows if row.last]
         fold_events(state, page)
+        events.extend(page)
+        cuts.extend([row.seq for row in rows if row.last])
+
+    async for rows in row_pages(store, record.execution_id):
+        if len(rows) < PAGE and not events:
+            take_in(rows)
+        else:  # many: a server answers others meanwhile
+            await asyncio.to_thread(take_in, rows)
     request_event_of(events)
     return History(record, plan, events, cuts, document, state)
 

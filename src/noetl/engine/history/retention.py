@@ -14,7 +14,7 @@ from noetl.ports.results import ResultMissing, ResultStore
 from noetl.ports.store import ENDED_STATUSES, ExecutionQuery, ExecutionRecord, Store
 from noetl.stores.credentials.sealed_values import forget_sealed_values
 from noetl.stores.home_folder import Home
-from noetl.stores.ownership import Owners
+from noetl.stores.ownership import Owners, owners_in
 
 _NEVER = float("inf")
 _SECOND = 1_000_000
@@ -140,7 +140,7 @@ async def delete_execution(home: Home, store: Store, results: ResultStore, recor
     False if a process owns it, one above it has not ended, or it is gone. The execution goes last: what
     fails or crashes half-way is done again the next time. Raises StoreError, ResultError, OSError.
     """
-    ownership = Owners(home.owners).acquire(record.execution_id, served=record.lives_on_server)
+    ownership = owners_in(home).acquire(record.execution_id, served=record.lives_on_server)
     if ownership is None:
         return False
     with ownership:
@@ -177,6 +177,6 @@ async def drop_expired(
 
     Raises StoreError, ResultError.
     """
-    expiry = ResultExpiry(store, results, Owners(home.owners))
+    expiry = ResultExpiry(store, results, owners_in(home))
     dropped = await expiry.drop(ended_before(store, now), now, most)
     return dropped, await results.sweep(now / 1_000_000 - LEFT_AFTER)

@@ -1,5 +1,7 @@
 """What makes a string a guard, and what its syntax alone tells about its value."""
 
+from collections.abc import Sequence
+
 from jinja2 import nodes
 
 from noetl.expr.language.lexer import Lexeme, lex
@@ -49,7 +51,7 @@ def _bare_fault(source: str) -> tuple[str, str]:
     return "a guard is an expression in braces; as it stands this is text", f"write `{{{{ {text} }}}}`"
 
 
-def _join_expressions(source: str, lexemes: list[Lexeme]) -> str:
+def _join_expressions(source: str, lexemes: Sequence[Lexeme]) -> str:
     """The guard with its braces moved to the outside."""
     parts: list[str] = []
     start = 0

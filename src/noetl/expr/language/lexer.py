@@ -8,6 +8,7 @@ import math
 import re
 import sys
 from ast import literal_eval
+from functools import lru_cache
 from typing import Any
 
 from jinja2.lexer import operators
@@ -98,7 +99,9 @@ def tokenize(source: str) -> list[SourceToken]:
     return tokens
 
 
-def lex(source: str) -> list[Lexeme]:
+# A dialect takes a text apart right after it was parsed.
+@lru_cache(maxsize=4)
+def lex(source: str) -> tuple[Lexeme, ...]:
     """The tokens of `source` without blanks. Raises ExpressionError, at the place of the fault."""
     if len(source) > MAX_SOURCE:
         raise ExpressionError(f"the text is longer than {MAX_SOURCE:,} characters", offset=MAX_SOURCE)
@@ -120,7 +123,7 @@ def lex(source: str) -> list[Lexeme]:
                 f"there are more than {MAX_TOKENS:,} tokens", offset=lexemes[MAX_TOKENS].offset
             )
     _add_data(lexemes, source, position, len(source), trim=trim, strip=False)
-    return lexemes
+    return tuple(lexemes)
 
 
 def _add_data(lexemes: list[Lexeme], source: str, start: int, end: int, *, trim: bool, strip: bool) -> None:

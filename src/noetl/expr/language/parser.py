@@ -1,7 +1,7 @@
 """From tokens to Jinja's syntax tree, in which every `lineno` is a character offset plus one."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NoReturn, cast
 
 from jinja2 import TemplateSyntaxError, nodes
@@ -66,7 +66,7 @@ def parse_syntax(source: str) -> Syntax:
     return Syntax(source, body, expression)
 
 
-def _is_single(lexemes: list[Lexeme]) -> bool:
+def _is_single(lexemes: Sequence[Lexeme]) -> bool:
     expressions = 0
     for lexeme in lexemes:
         kind = lexeme.type
@@ -89,7 +89,7 @@ def _only_expression(body: list[nodes.Node]) -> nodes.Expr | None:
 class _OffsetParser(Parser):
     """Jinja's parser over our tokens, for the few statements that playbooks may use."""
 
-    def __init__(self, lexemes: list[Lexeme]) -> None:
+    def __init__(self, lexemes: Sequence[Lexeme]) -> None:
         # Jinja's own constructor would read the source with its lexer; these are all its fields.
         self.stream = TokenStream(_parser_tokens(lexemes), None, None)
         self.name = self.filename = None
@@ -186,12 +186,12 @@ def _unknown_statement_error(name: str, offset: int) -> ExpressionError:
     return ExpressionError(f"`{{% {name} %}}` is not available here", offset=offset, hint=hint)
 
 
-def _parser_tokens(lexemes: list[Lexeme]) -> Iterable[Token]:
+def _parser_tokens(lexemes: Sequence[Lexeme]) -> Iterable[Token]:
     """The tokens that mean something to the parser; a lexeme has all that it asks of a token."""
     return cast("Iterable[Token]", [lexeme for lexeme in lexemes if lexeme.type not in _SILENT])
 
 
-def _explain_error(error: TemplateSyntaxError, lexemes: list[Lexeme]) -> ExpressionError:
+def _explain_error(error: TemplateSyntaxError, lexemes: Sequence[Lexeme]) -> ExpressionError:
     """Jinja's complaint in the words of a playbook."""
     message = error.message or "the expression cannot be read"
     offset = max(error.lineno - 1, 0)

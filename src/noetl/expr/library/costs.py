@@ -137,7 +137,7 @@ COSTS: Mapping[Family, Mapping[str, Cost]] = {
     "list": _rows((_by_content, "count index"), (_by_length, "copy")),
     "loop": _rows((_by_nothing, "cycle")),
     "filter": _rows(
-        (_by_nothing, "count d default first last length"),
+        (_by_nothing, "as_list count d default first last length"),
         (
             _by_length,
             "abs b64decode b64encode batch bool capitalize center date_add date_format dictsort e escape",

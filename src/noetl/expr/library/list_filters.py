@@ -91,6 +91,13 @@ def _list(evaluation: Evaluation, value: object) -> object:
     return _items(value)
 
 
+def _as_list(evaluation: Evaluation, value: object) -> object:
+    """A list as it is, nothing for null, and of anything else a list with it alone."""
+    if isinstance(value, list | tuple | range):
+        return value
+    return [] if value is None else build_collection(evaluation, [value])
+
+
 def _first(evaluation: Evaluation, value: object) -> object:
     return next(iter(as_iterable(value)), evaluation.undefined(value, "first"))
 
@@ -321,6 +328,7 @@ def _slice(evaluation: Evaluation, value: object, slices: int, fill_with: object
 
 
 LIST_FILTERS: dict[str, Callable[..., object]] = {
+    "as_list": _as_list,
     "batch": _batch,
     "count": _length,
     "dictsort": _dictsort,

@@ -13,6 +13,7 @@ from noetl.expr.runtime.marker import ABSENT, Selected, referenced_part, refuse_
 from noetl.expr.runtime.missing_value import Missing
 from noetl.expr.runtime.scope import Scope
 from noetl.model.reference import MARKER, is_reference
+from noetl.model.result_alias import other_name
 
 _LOOP_FIELDS = frozenset(
     {
@@ -99,7 +100,8 @@ def item(environment: Environment, owner: object, key: object) -> object:
         try:
             return owner[key]
         except (KeyError, TypeError):
-            return _undefined(environment, owner, key)
+            alias = other_name(owner, key)
+            return _undefined(environment, owner, key) if alias is None else owner[alias]
     if isinstance(owner, Missing):
         return owner
     if key == "extracted" and isinstance(owner, Selected):

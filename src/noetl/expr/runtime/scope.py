@@ -114,7 +114,7 @@ class Scope:
         if value is ABSENT:
             value = self._result(name)
         if value is ABSENT and name == "job" and "execution_id" in self._namespaces:
-            return {"uuid": self._namespaces["execution_id"]}
+            return dict.fromkeys(("uuid", "id", "execution_id"), self._namespaces["execution_id"])
         return value
 
     def resolve_data(self, name: str) -> object:

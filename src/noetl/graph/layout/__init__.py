@@ -5,11 +5,12 @@ boxes; tall drawings are set in columns, as a long text is on a newspaper page; 
 connected stand in rows.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import sqrt
 
-from noetl.graph.layout.alignment import align_cells
+from noetl.graph.layout.alignment import Alignment
 from noetl.graph.layout.geometry import BoxLink, BoxSize, Layout, Point, Rect, Route
 from noetl.graph.layout.layer_order import order_layers
 from noetl.graph.layout.layered_graph import Cell, build_layers, rank_boxes
@@ -79,7 +80,8 @@ def _fold_into_columns(layers: list[list[Cell]]) -> list[int]:
 
     The answer is the column of each layer, from 0. Each column begins at x = 0.
     """
-    align_cells(layers)
+    alignment = Alignment(layers)
+    alignment.align(0, len(layers))
     column_of = [0] * len(layers)
     heights = [max(cell.room for cell in layer) + CHANNEL for layer in layers]
     total, count = sum(heights), 1
@@ -91,9 +93,9 @@ def _fold_into_columns(layers: list[list[Cell]]) -> list[int]:
             break
         count = better
         cuts = _column_cuts(layers, heights, count)
-        column_of = [sum(1 for cut in cuts if cut <= number) for number in range(len(layers))]
-        for column in _split_columns(layers, column_of):
-            align_cells(column)
+        column_of = [bisect_right(cuts, number) for number in range(len(layers))]
+        for first, end in pairwise([0, *cuts, len(layers)]):
+            alignment.align(first, end)
     return column_of
 
 

@@ -7,7 +7,8 @@ them apart: they stay as straight as they are and become shorter.
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from operator import add, sub
 
 from noetl.graph.layout.layered_graph import SIDE, Cell, Strand
 
@@ -30,57 +31,120 @@ class _Block:
     right: list[tuple["_Block", float]] = field(default_factory=list)
 
 
-def align_cells(layers: list[list[Cell]]) -> None:
-    """Sets `x` of every cell in `layers`; the leftmost side is at 0. The order of cells is kept."""
-    crossed = _crossed_strands(layers)
-    candidates = []
-    for downwards in (True, False):
-        for rightwards in (True, False):
-            view = [layer if rightwards else layer[::-1] for layer in (layers if downwards else layers[::-1])]
-            root = _block_roots(view, crossed, downwards=downwards, rightwards=rightwards)
-            positions = _compact_left(view, root, rightwards=rightwards)
-            sign = 1.0 if rightwards else -1.0
-            candidates.append({cell: sign * x for cell, x in positions.items()})
-    spans = [_span(candidate) for candidate in candidates]
-    low, high = min(spans, key=lambda span: span[1] - span[0])
-    for number, candidate in enumerate(candidates):
+class Alignment:
+    """Aligns layers whose order stands: all of them, or some that follow each other, by themselves.
+
+    Cells are numbers here, counted layer by layer and from left to right, and what does not depend on which
+    layers are aligned is found once: a folded drawing is aligned several times, and lists are read faster
+    than tables of cells.
+    """
+
+    def __init__(self, layers: list[list[Cell]]) -> None:
+        self._layers = layers
+        self._cells = [cell for layer in layers for cell in layer]
+        self._starts = [0, *accumulate(len(layer) for layer in layers)]
+        number = {cell: index for index, cell in enumerate(self._cells)}
+        self._upper = [_medians(_partners_above(cell), number) for cell in self._cells]
+        self._lower = [_medians(_partners_below(cell), number) for cell in self._cells]
+        self._crossed = {(number[upper], number[lower]) for upper, lower in _crossed_strands(layers)}
+        self._rooms = [_cell_distance(left, right) for left, right in pairwise(self._cells)]
+        """The least distance to the next cell, which means nothing at the end of a layer."""
+
+    def align(self, first: int, end: int) -> None:
+        """Sets `x` of every cell in the layers from `first` to before `end`; the leftmost side is at 0."""
+        start, stop = self._starts[first], self._starts[end]
+        cells = self._cells[start:stop]
+        lefts, rights = [cell.left for cell in cells], [cell.right for cell in cells]
+        candidates: list[list[float]] = []
+        for downwards in (True, False):
+            for rightwards in (True, False):
+                roots = self._block_roots(first, end, downwards=downwards, rightwards=rightwards)
+                candidates.append(self._compact(first, end, roots, rightwards=rightwards))
+        spans = [
+            (min(map(sub, candidate, lefts)), max(map(add, candidate, rights))) for candidate in candidates
+        ]
+        low, high = min(spans, key=lambda span: span[1] - span[0])
         # Candidates pushed to the left agree on their left end, the others on their right.
-        shift = low - spans[number][0] if number % 2 == 0 else high - spans[number][1]
-        for cell in candidate:
-            candidate[cell] += shift
-    for cell in candidates[0]:
-        _, second, third, _ = sorted(candidate[cell] for candidate in candidates)
-        cell.x = (second + third) / 2
-    _compact_blocks(layers)
-    edge = min((cell.x - cell.left for layer in layers for cell in layer), default=0.0)
-    for layer in layers:
-        for cell in layer:
+        shifts = [low - span[0] if number % 2 == 0 else high - span[1] for number, span in enumerate(spans)]
+        for cell, positions in zip(cells, zip(*candidates, strict=True), strict=True):
+            _, second, third, _ = sorted(map(add, positions, shifts))
+            cell.x = (second + third) / 2
+        column = self._layers[first:end]
+        _compact_blocks(column)
+        edge = min((cell.x - cell.left for cell in cells), default=0.0)
+        for cell in cells:
             cell.x -= edge
 
+    def _block_roots(self, first: int, end: int, *, downwards: bool, rightwards: bool) -> list[int]:
+        """For each cell the first of those it shares a vertical line with, counted from the first cell."""
+        start, stop = self._starts[first], self._starts[end]
+        roots = list(range(stop - start))
+        taken = [False] * (stop - start)
+        medians, crossed = self._upper if downwards else self._lower, self._crossed
+        sign = 1 if rightwards else -1
+        for layer in range(first, end)[:: 1 if downwards else -1]:
+            # Mirrored where cells are taken from the right, so that a limit is always passed upwards.
+            limit = -len(self._cells)
+            for cell in range(self._starts[layer], self._starts[layer + 1])[::sign]:
+                for partner in medians[cell][::sign]:
+                    # A cell of another column is no partner, though a strand leads there.
+                    if partner * sign <= limit or not start <= partner < stop or taken[partner - start]:
+                        continue
+                    if ((partner, cell) if downwards else (cell, partner)) in crossed:
+                        continue
+                    roots[cell - start] = roots[partner - start]
+                    taken[partner - start] = True
+                    limit = partner * sign
+                    break
+        return roots
 
-def _span(candidate: dict[Cell, float]) -> tuple[float, float]:
-    return (
-        min(x - cell.left for cell, x in candidate.items()),
-        max(x + cell.right for cell, x in candidate.items()),
-    )
+    def _compact(self, first: int, end: int, roots: list[int], *, rightwards: bool) -> list[float]:
+        """Blocks as far to one side as they go, then pulled back towards what stands on the other."""
+        start = self._starts[first]
+        after: list[list[tuple[int, float]]] = [[] for _ in roots]
+        before: list[list[tuple[int, float]]] = [[] for _ in roots]
+        for layer in range(first, end):
+            for cell in range(self._starts[layer] - start, self._starts[layer + 1] - start - 1):
+                left, right, room = roots[cell], roots[cell + 1], self._rooms[cell + start]
+                if not rightwards:
+                    left, right = right, left
+                after[left].append((right, room))
+                before[right].append((left, room))
+        order = _topological(after, [len(edges) for edges in before])
+        positions = [0.0] * len(roots)
+        for block in order:
+            position = 0.0
+            for other, room in before[block]:
+                position = max(position, positions[other] + room)
+            positions[block] = position
+        for block in reversed(order):
+            if after[block]:
+                limit = min([positions[other] - room for other, room in after[block]])
+                positions[block] = max(positions[block], limit)
+        sign = 1.0 if rightwards else -1.0
+        return [sign * positions[root] for root in roots]
 
 
-def _medians(cell: Cell, *, downwards: bool, rightwards: bool) -> list[Cell]:
-    """The middle one or two of the cells a line goes to, each counted once for every link.
+def _partners_above(cell: Cell) -> list[tuple[Cell, int]]:
+    """The cells that lines come from, and for how many links.
 
     A line at a box's side bends in any case, so its other end is no partner.
     """
-    if downwards:
-        partners = [(strand.upper, strand.weight) for strand in cell.above if not _is_side_strand(strand)]
-    else:
-        partners = [(strand.lower, strand.weight) for strand in cell.below if not _is_side_strand(strand)]
+    return [(strand.upper, strand.weight) for strand in cell.above if not _is_side_strand(strand)]
+
+
+def _partners_below(cell: Cell) -> list[tuple[Cell, int]]:
+    return [(strand.lower, strand.weight) for strand in cell.below if not _is_side_strand(strand)]
+
+
+def _medians(partners: list[tuple[Cell, int]], number: dict[Cell, int]) -> list[int]:
+    """The middle one or two of the cells a line goes to, each counted once for every link."""
     if len(partners) < 2:
-        return [partner for partner, _ in partners]
+        return [number[partner] for partner, _ in partners]
     partners.sort(key=lambda partner: partner[0].position)
     total = sum(weight for _, weight in partners)
     low, high = _cell_at(partners, (total - 1) // 2), _cell_at(partners, total // 2)
-    both = [low, high] if low is not high else [low]
-    return both if rightwards else both[::-1]
+    return [number[low], number[high]] if low is not high else [number[low]]
 
 
 def _cell_at(partners: list[tuple[Cell, int]], rank: int) -> Cell:
@@ -89,6 +153,17 @@ def _cell_at(partners: list[tuple[Cell, int]], rank: int) -> Cell:
         if rank < 0:
             return cell
     raise AssertionError("the rank is one of theirs")
+
+
+def _topological(after: list[list[tuple[int, float]]], open_counts: list[int]) -> list[int]:
+    """Every block after those that stand before it."""
+    order = [block for block, count in enumerate(open_counts) if count == 0]
+    for block in order:
+        for other, _ in after[block]:
+            open_counts[other] -= 1
+            if open_counts[other] == 0:
+                order.append(other)
+    return order
 
 
 def _crossed_strands(layers: list[list[Cell]]) -> set[tuple[Cell, Cell]]:
@@ -110,65 +185,6 @@ def _crossed_strands(layers: list[list[Cell]]) -> set[tuple[Cell, Cell]]:
                         pairs.add((strand.upper, other))
             start, first = index + 1, last
     return pairs
-
-
-def _block_roots(
-    view: list[list[Cell]], crossed: set[tuple[Cell, Cell]], *, downwards: bool, rightwards: bool
-) -> dict[Cell, Cell]:
-    """For each cell the first of those it shares a vertical line with."""
-    root = {cell: cell for layer in view for cell in layer}
-    taken: set[Cell] = set()
-    members = set(root)
-    for layer in view:
-        limit: float = -1
-        for cell in layer:
-            for partner in _medians(cell, downwards=downwards, rightwards=rightwards):
-                # Mirrored where the view is, so that a limit is always passed upwards.
-                spot = partner.position if rightwards else 1e9 - partner.position
-                pair = (partner, cell) if downwards else (cell, partner)
-                if root[cell] is not cell or spot <= limit or partner in taken or pair in crossed:
-                    continue
-                # A cell of another column is no partner, though a strand leads there.
-                if partner in members:
-                    root[cell] = root[partner]
-                    taken.add(partner)
-                    limit = spot
-    return root
-
-
-def _compact_left(view: list[list[Cell]], root: dict[Cell, Cell], *, rightwards: bool) -> dict[Cell, float]:
-    """Blocks as far to the left as they go, then pulled back towards what stands to their right."""
-    after: dict[Cell, dict[Cell, float]] = {cell: {} for cell in root if root[cell] is cell}
-    before: dict[Cell, dict[Cell, float]] = {cell: {} for cell in after}
-    for layer in view:
-        for first, second in pairwise(layer):
-            left, right = (first, second) if rightwards else (second, first)
-            room = _cell_distance(left, right)
-            a, b = root[first], root[second]
-            after[a][b] = max(room, after[a].get(b, 0.0))
-            before[b][a] = after[a][b]
-    order = _topological(after, before)
-    positions: dict[Cell, float] = {}
-    for block in order:
-        positions[block] = max(
-            (positions[other] + room for other, room in before[block].items()), default=0.0
-        )
-    for block in reversed(order):
-        if after[block]:
-            limit = min(positions[other] - room for other, room in after[block].items())
-            positions[block] = max(positions[block], limit)
-    return {cell: positions[root[cell]] for cell in root}
-
-
-def _topological(after: dict[Cell, dict[Cell, float]], before: dict[Cell, dict[Cell, float]]) -> list[Cell]:
-    open_counts = {block: len(predecessors) for block, predecessors in before.items()}
-    order = [block for block, count in open_counts.items() if count == 0]
-    for block in order:
-        for other in after[block]:
-            open_counts[other] -= 1
-            if open_counts[other] == 0:
-                order.append(other)
-    return order
 
 
 def _cell_distance(left: Cell, right: Cell) -> float:

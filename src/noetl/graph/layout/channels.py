@@ -3,8 +3,9 @@
 Ports are the ends of lines on a box's border. Lanes are heights, so that no line lies on another.
 """
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from noetl.graph.layout.layered_graph import SIDE, TRACK, Cell, Strand
 
@@ -22,19 +23,20 @@ LEAN = 0.28
 
 @dataclass(slots=True, eq=False)
 class ChannelNet:
-    """Strands that meet at one horizontal line, with the `x` at which lines from above and below end."""
+    """Strands that meet at one horizontal line, with the `x` at which they end above and below, sorted."""
 
-    tops: list[float]
-    bottoms: list[float]
     strands: list[Strand]
+    tops: list[float] = field(init=False)
+    bottoms: list[float] = field(init=False)
+    low: float = field(init=False)
+    high: float = field(init=False)
 
-    @property
-    def low(self) -> float:
-        return min(*self.tops, *self.bottoms)
-
-    @property
-    def high(self) -> float:
-        return max(*self.tops, *self.bottoms)
+    def __post_init__(self) -> None:
+        # Once for each net: every net is held against all others of its channel.
+        self.tops = sorted([strand.upper_x for strand in self.strands])
+        self.bottoms = sorted([strand.lower_x for strand in self.strands])
+        self.low = min(self.tops[0], self.bottoms[0])
+        self.high = max(self.tops[-1], self.bottoms[-1])
 
     @property
     def straight(self) -> bool:
@@ -43,12 +45,13 @@ class ChannelNet:
 
 def channel_nets(strands: Iterable[Strand]) -> list[ChannelNet]:
     """Strands grouped by the line they share, in the order of their first strand."""
-    by_net: dict[tuple[bool, int, str], ChannelNet] = {}
+    return [ChannelNet(members) for members in strands_by_net(strands)]
+
+
+def strands_by_net(strands: Iterable[Strand]) -> list[list[Strand]]:
+    by_net: dict[tuple[bool, int, str], list[Strand]] = {}
     for strand in strands:
-        net = by_net.setdefault(strand.net, ChannelNet([], [], []))
-        net.strands.append(strand)
-        net.tops.append(strand.upper_x)
-        net.bottoms.append(strand.lower_x)
+        by_net.setdefault(strand.net, []).append(strand)
     return list(by_net.values())
 
 
@@ -74,15 +77,15 @@ def place_ports(layers: list[list[Cell]], column_of: Sequence[int]) -> None:
         for strand, x in zip(leaving, _spread_ports(box, wishes), strict=True):
             strand.upper_x = x
     for box in boxes:
-        arriving = channel_nets(strand for strand in box.above if not strand.back)
+        arriving = strands_by_net(strand for strand in box.above if not strand.back)
         wishes = []
-        for net in arriving:
-            ends = sorted(strand.upper_x for strand in net.strands for _ in range(strand.weight))
+        for strands in arriving:
+            ends = sorted(strand.upper_x for strand in strands for _ in range(strand.weight))
             middle = (ends[(len(ends) - 1) // 2] + ends[len(ends) // 2]) / 2
-            turns = column_of[net.strands[0].upper.layer] != column_of[box.layer]
+            turns = column_of[strands[0].upper.layer] != column_of[box.layer]
             wishes.append((box.x, box.x) if turns else (middle, middle))
-        for net, x in zip(arriving, _spread_ports(box, wishes), strict=True):
-            for strand in net.strands:
+        for strands, x in zip(arriving, _spread_ports(box, wishes), strict=True):
+            for strand in strands:
                 strand.lower_x = x
 
 
@@ -156,65 +159,72 @@ def assign_lanes(group: list[ChannelNet]) -> tuple[dict[ChannelNet, int], int]:
     """A lane for every net that is not straight, counted from the top, and the number of lanes."""
     bent = sorted((net for net in group if not net.straight), key=lambda net: (net.low, net.high))
     above: dict[ChannelNet, dict[ChannelNet, int]] = {net: {} for net in bent}
+    below: dict[ChannelNet, dict[ChannelNet, int]] = {net: {} for net in bent}
     for number, first in enumerate(bent):
-        for second in bent[number + 1 :]:
+        reach = first.high + NEAR
+        for index in range(number + 1, len(bent)):
+            second = bent[index]
             # They are sorted by their left ends: whatever comes later lies further right still.
-            if second.low > first.high + NEAR:
+            if second.low > reach:
                 break
             gain = _order_cost(second, first) - _order_cost(first, second)
             if gain > 0:
-                above[first][second] = gain
+                above[first][second] = below[second][first] = gain
             elif gain < 0:
-                above[second][first] = -gain
+                above[second][first] = below[first][second] = -gain
     lanes: dict[ChannelNet, int] = {}
-    taken: list[list[ChannelNet]] = []
-    for net in _top_down_order(bent, above):
-        lane = max((lanes[other] + 1 for other in lanes if net in above[other]), default=0)
-        while lane < len(taken) and any(_overlap(net, other) for other in taken[lane]):
+    taken: list[list[tuple[float, float]]] = []
+    for net in _top_down_order(bent, above, below):
+        lane = max((lanes[other] + 1 for other in below[net] if other in lanes), default=0)
+        while lane < len(taken) and not _is_free(taken[lane], net):
             lane += 1
         while lane >= len(taken):
             taken.append([])
-        taken[lane].append(net)
+        insort(taken[lane], (net.low, net.high))
         lanes[net] = lane
     return lanes, len(taken)
 
 
-def _overlap(first: ChannelNet, second: ChannelNet) -> bool:
-    return first.low <= second.high + NEAR and second.low <= first.high + NEAR
+def _is_free(spans: list[tuple[float, float]], net: ChannelNet) -> bool:
+    """Whether a net fits between the sorted spans of a lane, which lie apart: only its neighbours matter."""
+    index = bisect_left(spans, (net.low, net.high))
+    if index and spans[index - 1][1] + NEAR >= net.low:
+        return False
+    return index == len(spans) or spans[index][0] > net.high + NEAR
 
 
 def _order_cost(upper: ChannelNet, lower: ChannelNet) -> int:
     """Crossings, and lines on lines, if `upper` runs above `lower`."""
-    cost = sum(1 for x in upper.bottoms if lower.low < x < lower.high)
-    cost += sum(1 for x in lower.tops if upper.low < x < upper.high)
-    cost += OVERLAP * sum(1 for x in upper.bottoms for y in lower.tops if abs(x - y) < NEAR)
+    feet, heads = upper.bottoms, lower.tops
+    cost = bisect_left(feet, lower.high) - bisect_right(feet, lower.low)
+    cost += bisect_left(heads, upper.high) - bisect_right(heads, upper.low)
+    for x in feet:
+        for y in heads:
+            if -NEAR < x - y < NEAR:
+                cost += OVERLAP
     return cost
 
 
 def _top_down_order(
-    bent: list[ChannelNet], above: dict[ChannelNet, dict[ChannelNet, int]]
+    bent: list[ChannelNet],
+    above: dict[ChannelNet, dict[ChannelNet, int]],
+    below: dict[ChannelNet, dict[ChannelNet, int]],
 ) -> list[ChannelNet]:
     """An order from top to bottom that breaks as little of `above` as a greedy choice can."""
-    balance = {net: sum(above[net].values()) for net in bent}
-    for gains in above.values():
-        for other, gain in gains.items():
-            balance[other] -= gain
-    incoming: dict[ChannelNet, dict[ChannelNet, int]] = {net: {} for net in bent}
-    for net, gains in above.items():
-        for other, gain in gains.items():
-            incoming[other][net] = gain
+    balance = {net: sum(above[net].values()) - sum(below[net].values()) for net in bent}
+    waiting = {net: len(below[net]) for net in bent}
     order: list[ChannelNet] = []
     # A dict, not a set: the order of equal candidates must be the same every time.
     open_nets = dict.fromkeys(bent)
     while open_nets:
-        free = next(
-            (net for net in open_nets if not any(other in open_nets for other in incoming[net])), None
-        )
-        net = free if free is not None else max(open_nets, key=lambda candidate: balance[candidate])
+        net = next((net for net in open_nets if not waiting[net]), None)
+        if net is None:
+            net = max(open_nets, key=balance.__getitem__)
         del open_nets[net]
         order.append(net)
         for other, gain in above[net].items():
             balance[other] += gain
-        for other, gain in incoming[net].items():
+            waiting[other] -= 1
+        for other, gain in below[net].items():
             balance[other] -= gain
     return order

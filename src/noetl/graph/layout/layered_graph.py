@@ -195,8 +195,7 @@ def build_layers(sizes: Sequence[BoxSize], links: Sequence[BoxLink], ranking: Ra
     for size, row in zip(sizes, ranking.rows, strict=True):
         half = size.width / 2
         graph.boxes.append(_add_cell(graph, Cell("box", index[2 * row], size.height, half, half, size.width)))
-    dummies: dict[tuple[int, str, int, bool], Cell] = {}
-    strands: dict[tuple[int, int, int], Strand] = {}
+    trunks: dict[tuple[int, str, bool], _Trunk] = {}
     for number, link in enumerate(links):
         if link.source == link.target:
             graph.boxes[link.source].loops.append(number)
@@ -204,11 +203,14 @@ def build_layers(sizes: Sequence[BoxSize], links: Sequence[BoxLink], ranking: Ra
         label_layer = None
         if link.label is not None:
             label_layer = index[_label_row(number, link, ranking)]
-        cells = _chain_cells(graph, dummies, number, link, label_layer)
-        graph.chains[number] = _join_cells(strands, cells, number, link.kind, back=number in ranking.back)
-        for strand in graph.chains[number]:
-            strand.weight += ranking.weights[number]
-            strand.cost = max(strand.cost, ranking.weights[number])
+        back = number in ranking.back
+        key = (link.target, link.kind, back)
+        if key not in trunks:
+            trunks[key] = _Trunk(graph.boxes[link.target], back)
+        weight = ranking.weights[number]
+        _add_chain(graph, trunks[key], number, link, label_layer=label_layer, weight=weight)
+    for trunk in trunks.values():
+        _weigh_trunk(trunk)
     for box in graph.boxes:
         _reserve_sides(box, links)
     return graph
@@ -225,51 +227,70 @@ def _add_cell(graph: LayeredGraph, cell: Cell) -> Cell:
     return cell
 
 
-def _chain_cells(
-    graph: LayeredGraph,
-    dummies: dict[tuple[int, str, int, bool], Cell],
-    number: int,
-    link: BoxLink,
-    label_layer: int | None,
-) -> list[Cell]:
-    """The cells a link passes, top first."""
-    source, target = graph.boxes[link.source], graph.boxes[link.target]
-    back = target.layer < source.layer
-    upper, lower = (target, source) if back else (source, target)
-    cells = [upper]
-    for layer in range(upper.layer + 1, lower.layer):
-        if layer == label_layer and link.label is not None:
-            half = link.label.width / 2
-            cell = _add_cell(graph, Cell("label", layer, link.label.height, half, half, link.label.width))
-            graph.labels[number] = cell
-        else:
-            key = (link.target, link.kind, layer, back)
-            if key not in dummies:
-                dummies[key] = _add_cell(graph, Cell("dummy", layer, 0.0, DUMMY_WIDTH / 2, DUMMY_WIDTH / 2))
-            cell = dummies[key]
-        cells.append(cell)
-    return [*cells, lower]
+@dataclass(slots=True, eq=False)
+class _Trunk:
+    """What links of one kind to one box share: a dummy in every layer, the one next to the box first."""
+
+    target: Cell
+    back: bool
+    cells: list[Cell] = field(default_factory=list)
+    strands: list[Strand] = field(default_factory=list)
+    """Each from the dummy with its index towards the box."""
+    joining: list[list[int]] = field(default_factory=list)
+    """The weights of the links that use the trunk from the dummy with this index on."""
 
 
-def _join_cells(
-    strands: dict[tuple[int, int, int], Strand], cells: list[Cell], number: int, kind: str, *, back: bool
-) -> list[Strand]:
-    """One strand between two dummies, however many links use it; at its source every link has its own."""
-    chain: list[Strand] = []
-    for upper, lower in pairwise(cells):
-        own = number if (lower if back else upper).kind == "box" else -1
-        key = (id(upper), id(lower), own)
-        if key not in strands:
-            strands[key] = Strand(upper, lower, kind, back, number)
-            upper.below.append(strands[key])
-            lower.above.append(strands[key])
-        chain.append(strands[key])
+def _add_chain(
+    graph: LayeredGraph, trunk: _Trunk, number: int, link: BoxLink, *, label_layer: int | None, weight: int
+) -> None:
+    """Joins the cells a link passes. Only what lies before the trunk is its own."""
+    source, target, back = graph.boxes[link.source], trunk.target, trunk.back
+    own = [source]
+    if label_layer is not None and link.label is not None:
+        half = link.label.width / 2
+        label = Cell("label", label_layer, link.label.height, half, half, link.label.width)
+        graph.labels[number] = _add_cell(graph, label)
+        own.append(label)
+    length = abs(source.layer - target.layer) - len(own)
+    _grow_trunk(graph, trunk, length, number, link.kind)
+    own.append(trunk.cells[length - 1] if length else target)
+    chain = [_join_cells(first, second, number, link.kind, back=back) for first, second in pairwise(own)]
+    for strand in chain:
+        strand.weight, strand.cost = weight, weight
+    if length:
+        trunk.joining[length - 1].append(weight)
+    chain += reversed(trunk.strands[:length])
+    graph.chains[number] = chain[::-1] if back else chain
     if back:
-        target, source = cells[0], cells[-1]
         source.back_out.append(number)
-        if kind not in target.back_in:
-            target.back_in.append(kind)
-    return chain
+        if link.kind not in target.back_in:
+            target.back_in.append(link.kind)
+
+
+def _grow_trunk(graph: LayeredGraph, trunk: _Trunk, length: int, number: int, kind: str) -> None:
+    for index in range(len(trunk.cells), length):
+        layer = trunk.target.layer + (index + 1 if trunk.back else -index - 1)
+        cell = _add_cell(graph, Cell("dummy", layer, 0.0, DUMMY_WIDTH / 2, DUMMY_WIDTH / 2))
+        towards = trunk.cells[-1] if trunk.cells else trunk.target
+        trunk.cells.append(cell)
+        trunk.strands.append(_join_cells(cell, towards, number, kind, back=trunk.back))
+        trunk.joining.append([])
+
+
+def _join_cells(first: Cell, second: Cell, number: int, kind: str, *, back: bool) -> Strand:
+    upper, lower = (second, first) if back else (first, second)
+    strand = Strand(upper, lower, kind, back, number)
+    upper.below.append(strand)
+    lower.above.append(strand)
+    return strand
+
+
+def _weigh_trunk(trunk: _Trunk) -> None:
+    weight, cost = 0, 1
+    for strand, joining in zip(reversed(trunk.strands), reversed(trunk.joining), strict=True):
+        weight += sum(joining)
+        cost = max(cost, *joining, 1)
+        strand.weight, strand.cost = weight, cost
 
 
 def _reserve_sides(box: Cell, links: Sequence[BoxLink]) -> None:

@@ -19,7 +19,7 @@ GUTTER = 26.0
 
 
 _Bends: TypeAlias = dict[Strand, list[Point]]
-"""The corners of every strand, between its two ends."""
+"""The corners of every strand, between its two ends, rounded: a strand is part of many routes."""
 
 
 def route_links(graph: LayeredGraph, links: Sequence[BoxLink], column_of: list[int]) -> Layout:
@@ -94,7 +94,7 @@ def _draw_channel(bends_of: _Bends, upper: list[Cell], lower: list[Cell], y: flo
         for strand in net.strands:
             if net in lanes:
                 at = y + LEAVE + TRACK * lanes[net]
-                bends_of[strand] = [(strand.upper_x, at), (strand.lower_x, at)]
+                bends_of[strand] = [_rounded(strand.upper_x, at), _rounded(strand.lower_x, at)]
             else:
                 bends_of[strand] = []
     open_boxes = any(c.kind == "box" for c in upper) and any(c.kind == "box" for c in lower)
@@ -111,10 +111,10 @@ def _draw_turn(bends_of: _Bends, strands: list[Strand], y: float, gutter: float)
         head = -ARRIVE - TRACK * (len(group) - 1 - index)
         for strand in net.strands:
             bends_of[strand] = [
-                (strand.upper_x, foot),
-                (track, foot),
-                (track, head),
-                (strand.lower_x, head),
+                _rounded(strand.upper_x, foot),
+                _rounded(track, foot),
+                _rounded(track, head),
+                _rounded(strand.lower_x, head),
             ]
 
 
@@ -128,11 +128,11 @@ def _link_route(number: int, link: BoxLink, graph: LayeredGraph, bends_of: _Bend
     if chain[0].back:
         enter = target.y + side_offsets(target)["in", link.kind]
         leave = source.y + side_offsets(source)["out", number]
-        points = [(target.x - target.width / 2, enter), (first, enter), *bends]
-        points += [(last, leave), (source.x - source.width / 2, leave)]
+        points = [_rounded(target.x - target.width / 2, enter), _rounded(first, enter), *bends]
+        points += [_rounded(last, leave), _rounded(source.x - source.width / 2, leave)]
         points.reverse()
     else:
-        points = [(first, source.y + source.height), *bends, (last, target.y)]
+        points = [_rounded(first, source.y + source.height), *bends, _rounded(last, target.y)]
     label = None
     if (cell := graph.labels.get(number)) is not None:
         label = Rect(cell.x - cell.width / 2, cell.y, cell.width, cell.height)
@@ -156,18 +156,19 @@ def _loop_route(number: int, link: BoxLink, box: Cell) -> Route:
 def _without_midpoints(points: list[Point]) -> tuple[Point, ...]:
     """The same line without points that lie on it between two others."""
     corners: list[Point] = []
-    for x, y in points:
-        point = (round(x, 1), round(y, 1))
+    for point in points:
         if corners and corners[-1] == point:
             continue
-        while len(corners) > 1 and _are_collinear(corners[-2], corners[-1], point):
+        while len(corners) > 1 and (
+            corners[-2][0] == corners[-1][0] == point[0] or corners[-2][1] == corners[-1][1] == point[1]
+        ):
             corners.pop()
         corners.append(point)
     return tuple(corners)
 
 
-def _are_collinear(first: Point, second: Point, third: Point) -> bool:
-    return first[0] == second[0] == third[0] or first[1] == second[1] == third[1]
+def _rounded(x: float, y: float) -> Point:
+    return (round(x, 1), round(y, 1))
 
 
 def _mark_merges(routes: list[Route], links: Sequence[BoxLink]) -> list[Route]:

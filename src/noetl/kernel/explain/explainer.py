@@ -204,6 +204,7 @@ def _parked_tokens(
             seq=gates[name].seq if name in gates else 0,
             until=token.deadline,
             rules=admission_conditions(state, token, now),
+            signals=(step.admit.signals if step.admit is not None else None) or (),
         )
 
 

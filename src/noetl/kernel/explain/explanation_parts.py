@@ -175,6 +175,8 @@ class ParkedToken(ExplanationPart):
     """When it was asked last."""
     until: int | None = None
     rules: tuple[Condition, ...] = ()
+    signals: tuple[str, ...] = ()
+    """Those that the rules read."""
 
 
 class ReachingStep(ExplanationPart):

@@ -63,12 +63,14 @@ class Report(Struct, frozen=True):
 class LeaseLost(Struct, frozen=True):
     """The owner of a run or shard is gone, gives it back, or never had it.
 
-    The third owner in a row that is gone without having reported anything ends the run.
+    The third owner in a row that is gone without having reported anything ends the run, and so does an
+    `error` that kept the owner from reporting.
     """
 
     run: str
     fence: int
     reason: Literal["expired", "released", "voided"] = "expired"
+    error: ErrorInfo | None = None
 
 
 class Cancel(Struct, frozen=True):

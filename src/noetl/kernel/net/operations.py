@@ -94,10 +94,14 @@ def decide_lease_lost(state: ExecutionState, command: LeaseLost) -> list[EventBo
     if run is None or owned is None:
         return []
     shard = owned.start if isinstance(owned, Shard) else -1
-    expired = LeaseExpired(run=run.id, fence=command.fence, reason=command.reason, shard=shard)
+    expired = LeaseExpired(
+        run=run.id, fence=command.fence, reason=command.reason, shard=shard, error=command.error
+    )
     if state.stopping:
         # Owners of other shards are waited for.
         return [expired, cancel_run(run, source="server")] if len(run.owned_parts()) == 1 else [expired]
+    if command.error is not None:
+        return [expired, StepFailed(run=run.id, error=command.error, source="server")]
     lost = owned.losses + (command.reason == "expired")
     if lost < MOST_LOSSES or command.reason != "expired" or state.decider < COUNTING_LOSSES:
         return [expired]

@@ -319,6 +319,10 @@ def _loop_done_fields(context: _Externalization, body: of.LoopDone) -> dict[str,
     return fields if failures is None else {**fields, "failures": tuple(failures)}
 
 
+def _lease_fields(context: _Externalization, body: of.LeaseExpired) -> dict[str, Any]:
+    return {"error": context.error(body.error, context.rules)}
+
+
 def _forked_fields(context: _Externalization, body: of.ExecutionForked) -> dict[str, Any]:
     if body.workload is None:
         return {}
@@ -347,6 +351,7 @@ _EXTERNALIZERS: dict[type, Callable[[_Externalization, Any], dict[str, Any]]] = 
     of.LoopStarted: _loop_started_fields,
     of.LoopIterationCompleted: _iteration_completed_fields,
     of.RunResumed: _resumed_fields,
+    of.LeaseExpired: _lease_fields,
     of.StepDone: _run_end_fields,
     of.StepFailed: _run_end_fields,
     of.StepCompletedByHand: _run_end_fields,

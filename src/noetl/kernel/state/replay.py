@@ -59,24 +59,21 @@ def load_state(plan: Plan, data: dict[str, Any]) -> ExecutionState:
     return state
 
 
-def dump_run(run: RunState, shard: Shard | None = None) -> dict[str, Any]:
-    """A run as values that JSON knows, without playbook and workload: what a worker needs to go on."""
-    mappings = _Mappings()
-    plain = msgspec.to_builtins(run_at_worker(run, shard), str_keys=True, enc_hook=mappings.plain)
-    return {"state": plain, "mappings": mappings.table, "decider": run.inputs.decider}
+def encode_run(run: RunState, shard: Shard | None = None, keys: frozenset[str] | None = None) -> bytes:
+    """A run as JSON, without playbook and workload: what a worker needs to go on.
 
-
-def dump_for_worker(run: RunState, shard: Shard | None = None) -> dict[str, Any]:
-    """The same with null for the values of `ctx` that the step neither reads nor writes: ctx may be large.
-
-    Their keys stay, because how many ctx may have is limited, and so does its size.
+    With `keys`, null stands for the values of other keys of `ctx`, which may be large. The keys stay, because
+    how many ctx may have is limited, and so does its size.
     """
-    keys = run.step.worker_ctx
-    if keys is None:
-        return dump_run(run, shard)
-    mappings = _Mappings(run.ctx.values, keys)
-    plain = msgspec.to_builtins(run_at_worker(run, shard), str_keys=True, enc_hook=mappings.plain)
-    return {"state": plain, "mappings": mappings.table, "decider": run.inputs.decider}
+    mappings = _Mappings() if keys is None else _Mappings(run.ctx.values, keys)
+    state = msgspec.json.encode(run_at_worker(run, shard), enc_hook=mappings.plain)  # it fills the table
+    table = msgspec.json.encode(mappings.table)
+    return b'{"state":%b,"mappings":%b,"decider":%d}' % (state, table, run.inputs.decider)
+
+
+def encode_for_worker(run: RunState, shard: Shard | None = None) -> bytes:
+    """The same, with those values of `ctx` that the step reads or writes."""
+    return encode_run(run, shard, run.step.worker_ctx)
 
 
 def run_at_worker(run: RunState, shard: Shard | None = None) -> RunState:
@@ -94,6 +91,7 @@ def run_at_worker(run: RunState, shard: Shard | None = None) -> RunState:
 
 
 def load_run(plan: Plan, inputs: ExecutionInputs, data: dict[str, Any]) -> RunState:
+    """The run that was encoded, from the values that JSON gives."""
     inputs.decider = data["decider"]
     return _load(data, RunState, plan, inputs)
 

@@ -97,7 +97,7 @@ def infer_commands(state: ExecutionState, tail: Sequence[Event]) -> Iterator[Com
         case TokenClaimed():
             yield Claim(body.run, body.worker, body.session, body.shard)
         case LeaseExpired():
-            yield LeaseLost(body.run, body.fence, body.reason)
+            yield LeaseLost(body.run, body.fence, body.reason, body.error)
         case ExecutionPaused():
             yield Pause(body.by)
         case ExecutionResumed():

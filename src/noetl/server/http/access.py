@@ -159,7 +159,7 @@ class Authentication:
         return caller
 
     async def _caller_of_session(self, connection: HTTPConnection) -> Caller | None:
-        hashed = self._sessions.token_hash_of(connection)
+        hashed = await self._sessions.token_hash_of(connection)
         if hashed is None:
             return None
         caller = await caller_by_hash(self._store, hashed, by_session=True)

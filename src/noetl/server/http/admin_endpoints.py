@@ -10,9 +10,6 @@ from noetl.credentials.credential_rules import (
     check_credential_kind,
     mask_credential_fields,
 )
-from noetl.credentials.resolver import credential_uses
-from noetl.dsl.document.problem import PlaybookInvalid
-from noetl.engine.catalog.catalog_playbooks import entry_source
 from noetl.model.normalisation import normalise
 from noetl.model.timestamp import iso_time, now_micros
 from noetl.ports.admin_api import (
@@ -29,7 +26,7 @@ from noetl.ports.admin_api import (
 )
 from noetl.ports.credentials import SealedCredential, StoredCredential
 from noetl.ports.http_api import PageSize
-from noetl.ports.page_api import CredentialUsage, CredentialUsageList, CredentialUse
+from noetl.ports.page_api import CredentialUsageList
 from noetl.server.http.endpoint import Answer, ApiCall, Endpoint
 from noetl.server.http.problems import ApiProblem
 from noetl.stores.api_tokens import make_token, token_facts
@@ -48,23 +45,9 @@ async def _list_credentials(call: ApiCall) -> Answer:
 async def _read_usage(call: ApiCall) -> Answer:
     """The names that stored credentials have, and those that newest versions of playbooks look up."""
     resources = call.resources
-    stored = {sealed.name for sealed in await resources.credentials.list()}
-    uses: dict[str, list[CredentialUse]] = {name: [] for name in stored}
-    cursor = ""
-    while True:
-        page = await resources.store.catalog_entries(after=cursor, limit=1_000)
-        for entry in page.entries:
-            try:
-                document = resources.playbooks.read(entry_source(entry, resources.playbooks.directory))
-            except PlaybookInvalid:
-                continue  # it was registered with kinds that are not here any more
-            for name, step, task in credential_uses(document.playbook):
-                use = CredentialUse(path=entry.path, version=entry.version, step=step, task=task)
-                uses.setdefault(name, []).append(use)
-        cursor = page.next
-        if not cursor:
-            break
-    usage = [CredentialUsage(name=name, stored=name in stored, uses=uses[name]) for name in sorted(uses)]
+    usage = await resources.credential_usage.usage(
+        resources.store, resources.credentials, resources.playbooks.allow_kinds
+    )
     return Answer(CredentialUsageList(usage=usage))
 
 
@@ -178,7 +161,7 @@ ADMIN_ENDPOINTS = (
     ),
     _admin(
         "read_credential_usage",
-        "GET /api/credentials/usage",
+        "GET /api/credential-usage",
         _read_usage,
         CredentialUsageList,
         "Which tasks of the newest versions of playbooks name which credentials.",

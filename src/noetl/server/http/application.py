@@ -1,6 +1,6 @@
 """The web application: all endpoints, and the routes that others add."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -9,7 +9,8 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Receive, Scope, Send
 
 from noetl.server.http.access import Authentication, HostCheck
 from noetl.server.http.admin_endpoints import ADMIN_ENDPOINTS
@@ -52,6 +53,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *MONITORING_ENDPOINTS,
 )
 """In the order of the documentation; of two that match a path, the first is taken."""
+_ROUTE = "noetl.route"
 RESERVED_PATHS = ("/api", "/healthz", "/readyz", "/metrics")
 """What is not the page's, whether there is something or not."""
 
@@ -70,13 +72,9 @@ def create_application(
     async def read_openapi(_request: Request) -> Response:
         return Response(document, media_type=JSON)
 
+    all_routes = [*routes, Route("/api/openapi.json", read_openapi), *_routes(resources)]
     return Starlette(
-        routes=[
-            *routes,
-            Route("/api/openapi.json", read_openapi),
-            *_routes(resources),
-            PageRoute(RESERVED_PATHS),
-        ],
+        routes=[FixedPaths(all_routes), *all_routes, PageRoute(RESERVED_PATHS)],
         middleware=[*checks, access],
         exception_handlers={HTTPException: _on_http_exception, Exception: _on_error},
     )
@@ -88,18 +86,50 @@ def _routes(resources: ServerResources) -> list[BaseRoute]:
     for endpoint in ENDPOINTS:
         by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
     return [
-        Route(path, _dispatch(methods, resources), methods=list(methods)) for path, methods in by_path.items()
+        Route(path, _PathEndpoints(methods, resources), methods=list(methods))
+        for path, methods in by_path.items()
     ]
 
 
-def _dispatch(
-    methods: dict[str, Endpoint], resources: ServerResources
-) -> Callable[[Request], Awaitable[Response]]:
-    async def respond(request: Request) -> Response:
-        method = "GET" if request.method == "HEAD" else request.method
-        return await methods[method].respond(request, resources)
+class _PathEndpoints:
+    """Those of one path, by method.
 
-    return respond
+    An application, and not a function, around which each request would have one more layer for errors: what
+    answers all others has that, too.
+    """
+
+    def __init__(self, methods: Mapping[str, Endpoint], resources: ServerResources) -> None:
+        self._methods = methods
+        self._resources = resources
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        response = await self._methods[method].respond(Request(scope, receive, send), self._resources)
+        await response(scope, receive, send)
+
+
+class FixedPaths(BaseRoute):
+    """The fast path of routes whose path has no parts: one look, where else each would be tried in its turn.
+
+    What it does not know is left to the routes, which give the same answers.
+    """
+
+    def __init__(self, routes: Iterable[BaseRoute]) -> None:
+        self._routes: dict[tuple[str, str], Route] = {}
+        for route in routes:
+            if isinstance(route, Route) and "{" not in route.path:
+                for method in route.methods or ():
+                    self._routes.setdefault((method, route.path), route)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if scope["type"] == "http":
+            route = self._routes.get((scope["method"], scope["path"]))
+            if route is not None:
+                return Match.FULL, {"endpoint": route.endpoint, "path_params": {}, _ROUTE: route}
+        return Match.NONE, {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await scope[_ROUTE].handle(scope, receive, send)
 
 
 async def _on_http_exception(_request: Request, error: Exception) -> Response:

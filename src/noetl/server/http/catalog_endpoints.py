@@ -24,7 +24,7 @@ from noetl.server.http.endpoint import DOCUMENT_BODY, JSON, Answer, ApiCall, End
 from noetl.server.http.problems import ApiProblem
 
 DOCUMENT_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", "text/plain", JSON)
-Dialect = Literal["canonical", "draft"]
+Dialect = Literal["canonical", "draft", "in_use"]
 
 
 class DocumentQuery(Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,18 +42,13 @@ class CatalogQuery(Struct, frozen=True, forbid_unknown_fields=True):
     limit: PageSize = 100
 
 
-def spoken_dialect(dialect: str | None) -> str | None:
-    """What readers of documents call a dialect: the canonical one has no name."""
-    return None if dialect == "canonical" else dialect
-
-
 async def _validate_document(call: ApiCall) -> Answer:
     """All problems of a document."""
     text = body_text(call.body)
     examined = examine(
         text,
         call.query.file,
-        dialect=spoken_dialect(call.query.dialect),
+        dialect=call.query.dialect,
         allow_kinds=call.resources.playbooks.allow_kinds,
     )
     problems = document_problems(examined.problems)
@@ -63,7 +58,7 @@ async def _validate_document(call: ApiCall) -> Answer:
 async def _register_playbook(call: ApiCall) -> Answer:
     """The next version of the playbook, or the newest if its content is the same."""
     resources = call.resources
-    text, dialect = body_text(call.body), spoken_dialect(call.query.dialect)
+    text, dialect = body_text(call.body), call.query.dialect
     allow_kinds = resources.playbooks.allow_kinds
     examined = examine(text, call.query.file, dialect=dialect, allow_kinds=allow_kinds)
     if (playbook := examined.playbook) is None:

@@ -28,7 +28,6 @@ from noetl.server.http.catalog_endpoints import (
     body_text,
     find_entry,
     split_version,
-    spoken_dialect,
 )
 from noetl.server.http.endpoint import DOCUMENT_BODY, Answer, ApiCall, Endpoint
 from noetl.tools.host.worker_tools import ENGINE_KINDS
@@ -52,7 +51,7 @@ async def _draw_net(call: ApiCall) -> Answer:
         examine,
         body_text(call.body),
         call.query.file,
-        dialect=spoken_dialect(call.query.dialect),
+        dialect=call.query.dialect,
         allow_kinds=call.resources.playbooks.allow_kinds,
     )
     examined = await asyncio.to_thread(read)

@@ -6,8 +6,10 @@ One table of them makes the routes, the OpenAPI document, the page about it and 
 import asyncio
 import gzip
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, TypeVar, get_origin, get_type_hints
+from urllib.parse import parse_qsl
 
 import msgspec
 from msgspec import Struct
@@ -153,8 +155,10 @@ class Endpoint(Struct, frozen=True, kw_only=True):
         return response
 
     def _read_query(self, request: Request) -> Struct:
+        if not request.scope["query_string"]:
+            return _no_parameters(self.query)
         values: dict[str, Any] = {}
-        for name, text in request.query_params.multi_items() if request.scope["query_string"] else ():
+        for name, text in parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True):
             is_list = name in _list_parameters(self.query)
             if name in values and not is_list:
                 detail = f"the parameter `{name}` is given twice"
@@ -184,6 +188,15 @@ def _list_parameters(query: type[Struct]) -> frozenset[str]:
     return frozenset(name for name, hint in get_type_hints(query).items() if get_origin(hint) is tuple)
 
 
+@lru_cache
+def _no_parameters(query: type[Struct]) -> Struct:
+    """What an endpoint is asked that is given none. Raises ApiProblem."""
+    try:
+        return msgspec.convert({}, query)
+    except msgspec.ValidationError as error:
+        raise wrong_type(error) from None
+
+
 async def read_limited(request: Request, largest: int) -> bytes:
     """The body, read no further than it may be long. Raises ApiProblem `too_large`."""
     too_large = ApiProblem("too_large", f"the body is larger than {largest >> 20} MiB")
@@ -202,6 +215,9 @@ async def read_limited(request: Request, largest: int) -> bytes:
 
 def decode_json_body(data: bytes, body: type[T]) -> T:
     """The body as its type. Raises ApiProblem: 400 if it is no JSON, else 422 with a pointer."""
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return msgspec.json.decode(data, type=body)
+    # Again, to say what is wrong: if it is JSON at all, and then where it is of another type.
     try:
         value = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

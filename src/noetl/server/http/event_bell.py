@@ -1,7 +1,7 @@
 """Who waits for news of executions is woken when their events are durable."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from typing import TypeAlias, TypeVar
 
@@ -42,14 +42,15 @@ class EventBell:
         if state.over and state.version == events[-1].seq:
             self._tell(execution_id, state)
 
-    async def ring_for_others(self, store: Store, lives_here: Callable[[str], bool]) -> None:
+    async def ring_for_others(self, store: Store, elsewhere: Callable[[Set[str]], Set[str]]) -> None:
         """Rings for what other processes may have written, without end.
 
+        `elsewhere` gives those of some executions that do not live here.
         The store cannot say who has written what. So those who wait for an execution that lives here are left
         alone: they hear of it from `watch`, and each look costs as much as an answer.
         """
         async for _ in store.changes():
-            self._ring([name for name in {*self._waiting, *self._ends} if not lives_here(name)])
+            self._ring(elsewhere(self._waiting.keys() | self._ends.keys()))
 
     def close(self) -> None:
         """Whoever waits is told to stop: a server that ends does not wait for streams."""
@@ -112,19 +113,22 @@ async def follow_execution(
 
 
 async def wait_for_end(
-    store: Store, bell: EventBell, execution_id: str, seconds: float
+    store: Store, bell: EventBell, execution_id: str, seconds: float, lives_here: Callable[[str], bool]
 ) -> ExecutionState | None:
     """Returns when it has ended, or after so many seconds. Raises ExecutionUnknown.
 
-    What it gives is the state of one that has ended here meanwhile: whoever waited need not read it.
+    What it gives is the state of one that has ended here meanwhile: whoever waited need not read it. The end
+    of one that lives here is yet to ring, so it is not asked whether it has been.
     """
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             while True:
                 # Before anything is read: an end that comes meanwhile is not missed.
                 with bell.listen_for_end(execution_id) as end:
-                    record = await require_execution(store, execution_id)
-                    if record.ended_at or bell.closed:
+                    if bell.closed or (
+                        not lives_here(execution_id)
+                        and (await require_execution(store, execution_id)).ended_at
+                    ):
                         return None
                     if (state := await end) is not None:
                         return state

@@ -102,6 +102,7 @@ async def filtered_query(call: ApiCall, where: ExecutionFilter, statuses: tuple[
         playbook=await _hash_of_version(call, where.path, where.version),
         error_kind=where.error_kind,
         text=where.q,
+        roots=where.roots,
         limit=MOST_AT_ONCE,
     )
 
@@ -123,7 +124,7 @@ async def read_detail(resources: ServerResources, execution_id: str, wait: float
     """How it is; at its end if that comes within `wait` seconds. Raises ExecutionUnknown."""
     store = resources.store
     if wait:
-        state = await wait_for_end(store, resources.bell, execution_id, wait)
+        state = await wait_for_end(store, resources.bell, execution_id, wait, resources.engine.is_running)
         if state is not None:
             # What `_history` would fold from all of its events, which may be many.
             record = await require_execution(store, execution_id)

@@ -1,7 +1,8 @@
 """Starting executions. A request is recorded before it is judged: a refused one can be looked at, too."""
 
+import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from noetl.dsl.document.problem import PlaybookInvalid
@@ -9,6 +10,7 @@ from noetl.engine.catalog.catalog_playbooks import entry_source
 from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source
 from noetl.engine.catalog.playbooks import LOCAL_HINT, LOCAL_REFUSED, PlaybookDocument
 from noetl.engine.catalog.preflight import CannotRun
+from noetl.engine.engine import BegunExecution
 from noetl.model.errors import NoetlError
 from noetl.model.normalisation import normalise
 from noetl.model.outcome import ErrorInfo, ErrorKind
@@ -22,13 +24,13 @@ from noetl.ports.http_api import (
 )
 from noetl.ports.page_api import PlanAnswer
 from noetl.server.http.access import Caller, may_act_as
-from noetl.server.http.catalog_endpoints import spoken_dialect
 from noetl.server.http.endpoint import LARGE_BODY, Answer, ApiCall, Endpoint, decode_json_body
 from noetl.server.http.execution_endpoints import WaitQuery, read_detail
 from noetl.server.http.problems import ApiProblem, problem_of
 from noetl.server.http.resources import ServerResources
 from noetl.server.http.start_plan import plan_of_document, refused_plan
 
+STARTED_TOGETHER = 32
 INLINE_NAME = "<inline>"
 
 
@@ -47,16 +49,17 @@ async def _start_executions(call: ApiCall) -> Answer:
         if call.query.wait:
             raise ApiProblem("invalid_request", "one end can be waited for, not many", pointer="/wait")
         batch = decode_json_body(call.body, StartExecutions)
-        verdicts = [await _verdict(call.resources, call.caller, request) for request in batch.executions]
-        return Answer(StartedBatch(executions=verdicts), 201)
+        return Answer(StartedBatch(executions=await _start_batch(call, batch.executions)), 201)
     request = decode_json_body(call.body, StartExecution)
     audit = (call.audit_entry(201),)
-    started, new = await start_execution(call.resources, call.caller, request, audit)
-    headers = {"Location": f"/api/executions/{started.execution_id}"}
-    if not call.query.wait:
-        return Answer(started, 201 if new else 200, headers, audited=new)
-    detail = await read_detail(call.resources, started.execution_id, call.query.wait)
-    return Answer(detail, 201 if new else 200, headers, audited=new)
+    execution_id, new = await start_execution(call.resources, call.caller, request, audit)
+    answer: StartedExecution | ExecutionDetail
+    if call.query.wait:
+        answer = await read_detail(call.resources, execution_id, call.query.wait)
+    else:
+        answer = await _read_started(call.resources, execution_id)
+    headers = {"Location": f"/api/executions/{execution_id}"}
+    return Answer(answer, 201 if new else 200, headers, audited=new)
 
 
 async def _plan_start(call: ApiCall, request: StartExecution) -> PlanAnswer:
@@ -83,9 +86,19 @@ def _problem_for_caller(error: ApiProblem | PlaybookInvalid | CannotRun) -> ApiP
     return problem
 
 
+async def _start_batch(call: ApiCall, requests: Sequence[StartExecution]) -> list[StartedExecution]:
+    """Some at a time: these wait for the disk together, and between them others have their turn."""
+    verdicts: list[StartedExecution] = []
+    for first in range(0, len(requests), STARTED_TOGETHER):
+        together = requests[first : first + STARTED_TOGETHER]
+        verdicts += await asyncio.gather(*[_verdict(call.resources, call.caller, each) for each in together])
+    return verdicts
+
+
 async def _verdict(resources: ServerResources, caller: Caller, request: StartExecution) -> StartedExecution:
     try:
-        return (await start_execution(resources, caller, request))[0]
+        begun = await start_execution(resources, caller, request)
+        return await _read_started(resources, begun.execution_id)
     except NoetlError as error:
         problem = problem_of(error)
         if problem is None:
@@ -95,8 +108,8 @@ async def _verdict(resources: ServerResources, caller: Caller, request: StartExe
 
 async def start_execution(
     resources: ServerResources, caller: Caller, request: StartExecution, audit: Iterable[AuditEntry] = ()
-) -> tuple[StartedExecution, bool]:
-    """An execution, durable, with `audit` if it is new, and whether it is.
+) -> BegunExecution:
+    """An execution, durable, with `audit` if it is new.
 
     Raises ApiProblem, StoreError, KeyConflict.
 
@@ -132,9 +145,13 @@ async def start_execution(
         raise problem from None
     await engine.when_recorded(begun.execution_id)
     engine.forget_end(begun.execution_id)
-    record = await resources.store.execution(begun.execution_id)
+    return begun
+
+
+async def _read_started(resources: ServerResources, execution_id: str) -> StartedExecution:
+    record = await resources.store.execution(execution_id)
     assert record is not None  # noqa: S101 - it is durable
-    return StartedExecution(execution_id=record.execution_id, status=record.status), begun.new
+    return StartedExecution(execution_id=record.execution_id, status=record.status)
 
 
 def require_room(resources: ServerResources) -> None:
@@ -192,7 +209,7 @@ def inline_source(
     """A document that came with a request: text, or the document itself."""
     text = playbook if isinstance(playbook, str) else json.dumps(playbook, indent=1, ensure_ascii=False)
     file = str(resources.directory / "inline.yaml")
-    return PlaybookSource(text, INLINE_NAME, file, spoken_dialect(dialect))
+    return PlaybookSource(text, INLINE_NAME, file, dialect)
 
 
 def _require_pool(resources: ServerResources, document: PlaybookDocument) -> None:

@@ -6,6 +6,7 @@ import ipaddress
 import socket
 import ssl
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import uvicorn
@@ -40,6 +41,7 @@ class TlsFiles(Struct, frozen=True):
     key: Path
 
 
+@lru_cache(maxsize=64)  # asked of every request, and to read an address takes as long as to find its token
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach it."""
     if host == "localhost":

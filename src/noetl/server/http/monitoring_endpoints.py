@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from starlette.responses import Response
 
 from noetl.model.timestamp import iso_time, now_micros, optional_time
-from noetl.ports.admin_api import HealthAnswer, PoolStatus, ServerStatus
+from noetl.ports.admin_api import FeedStatus, HealthAnswer, PoolStatus, ServerStatus
 from noetl.ports.store import StoreError
 from noetl.server.http.access import METRICS_PATH
 from noetl.server.http.endpoint import Answer, ApiCall, Endpoint
@@ -71,7 +71,7 @@ async def _read_status(call: ApiCall) -> Answer:
         release=installed_release(),
         started_at=iso_time(resources.started_at),
         uptime=(now_micros() - resources.started_at) / 1e6,
-        store=f"sqlite:///{resources.home.store}",
+        store=resources.store_url,
         ready=problem is None,
         problem=str(problem) if problem is not None else None,
         executions=resources.engine.live_executions,
@@ -81,8 +81,14 @@ async def _read_status(call: ApiCall) -> Answer:
         pools=[PoolStatus(pool=pool, depth=depth, age=age) for pool, depth, age in observer.queues()],
         stuck=_stuck_executions(resources),
         last_commit_at=optional_time(observer.measures.last_commit),
+        feed=_feed_status(resources),
     )
     return Answer(status)
+
+
+def _feed_status(resources: ServerResources) -> FeedStatus | None:
+    feed = resources.feed
+    return FeedStatus(stream=feed.location, lag=feed.lag, problem=feed.problem or None) if feed else None
 
 
 def _stuck_executions(resources: ServerResources) -> int:
@@ -146,6 +152,7 @@ def _samples(resources: ServerResources) -> Mapping[str, Samples]:
         "noetl_decide_seconds": {(): measures.decide},
         "noetl_commit_seconds": {(): measures.commit},
         "noetl_events_appended": {(): measures.events},
+        "noetl_feed_lag_seconds": {(): resources.feed.lag} if resources.feed else {},
         "noetl_task_seconds": dict(measures.tasks.items()),
         "noetl_task_retries": {(kind,): count for kind, count in measures.retries.items()},
         "noetl_stream_clients": {(): resources.bell.listeners},

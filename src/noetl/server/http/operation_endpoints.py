@@ -23,6 +23,7 @@ from noetl.ports.http_api import (
     CancelRequest,
     CompleteRequest,
     EmptyRequest,
+    ExecutionFilter,
     ForkRequestBody,
     OperationAnswer,
     RedriveRequestBody,
@@ -63,9 +64,11 @@ async def _resume_execution(call: ApiCall) -> Answer:
 
 
 async def _signal_execution(call: ApiCall) -> Answer:
-    body, caller = call.body, call.caller
-    payload, is_admin = normalise(body.payload), may_act_as(caller.role, "admin")
-    return await _send(call, Signal(body.name, payload, caller.name, body.wait, is_admin))
+    return await _send(call, _signal_of(call, call.body.name, call.body.payload, call.body.wait))
+
+
+def _signal_of(call: ApiCall, name: str, payload: Any, wait: str = "") -> Signal:
+    return Signal(name, normalise(payload), call.caller.name, wait, may_act_as(call.caller.role, "admin"))
 
 
 async def _complete_execution(call: ApiCall) -> Answer:
@@ -134,10 +137,15 @@ async def _fork_execution(call: ApiCall) -> Answer:
 
 
 async def _operate_on_many(call: ApiCall) -> Answer:
-    """Cancels or retries all that match, up to 1,000; a verdict for each."""
+    """Cancels, retries or signals all that match, up to 1,000; a verdict for each."""
     body: BulkRequest = call.body
-    statuses = {"cancel": ("running", "paused"), "retry": ("failed",)}[body.do]
+    _check_bulk(body)
+    statuses = ("failed",) if body.do == "retry" else ("running", "paused")
     page = await call.resources.store.executions(await filtered_query(call, body.where, statuses))
+    if body.do == "signal" and page.next and not body.dry_run:
+        # What was cancelled or retried matches no more, and the rest can be asked for; this would come twice.
+        detail = f"more than {len(page.executions):,} match: a signal goes to no more at once"
+        raise ApiProblem("invalid_request", detail, hint="let `where` leave more out", pointer="/where")
     verdicts = [
         StartedExecution(execution_id=record.execution_id, status=record.status)
         if body.dry_run
@@ -147,11 +155,28 @@ async def _operate_on_many(call: ApiCall) -> Answer:
     return Answer(BulkAnswer(executions=verdicts, more=bool(page.next)))
 
 
+def _check_bulk(body: BulkRequest) -> None:
+    """Raises ApiProblem: what leaves nothing out must be meant so, and `all` leaves nothing out."""
+    filters = body.where != ExecutionFilter(roots=body.where.roots)
+    if not filters and not body.all:
+        hint = "`where` says which; `all` does it to all that there are"
+        raise ApiProblem("invalid_request", "`where` leaves nothing out", hint=hint, pointer="/where")
+    if filters and body.all:
+        raise ApiProblem("invalid_request", "`all`, and `where` leaves some out", pointer="/all")
+    if (body.do == "signal") != bool(body.signal):
+        detail = (
+            "to signal takes the name of a `signal`" if body.do == "signal" else "`signal` is for `signal`"
+        )
+        raise ApiProblem("invalid_request", detail, pointer="/signal")
+
+
 async def _bulk_verdict(call: ApiCall, body: BulkRequest, record: ExecutionRecord) -> StartedExecution:
     execution_id = record.execution_id
     try:
         if body.do == "cancel":
             await _submit(call, execution_id, Cancel(call.caller.name, body.reason))
+        elif body.do == "signal":
+            await _submit(call, execution_id, _signal_of(call, body.signal, body.payload))
         else:
             await _retry(call, execution_id, None)
     except NoetlError as error:

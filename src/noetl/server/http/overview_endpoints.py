@@ -46,7 +46,7 @@ async def _read_overview(call: ApiCall) -> Answer:
         failures=(await _failure_groups(call, recent))[:MOST_SHOWN],
         waits=waits[:MOST_SHOWN],
         waiting=len(waits),
-        lost_workers=_lost_workers(resources, now - _DAY),
+        lost_workers=await _lost_workers(resources, now - _DAY),
         stuck=[execution_item(record) for record in running if record.execution_id in stuck][:MOST_SHOWN],
         executions=list(map(execution_item, running[:MOST_SHOWN])),
         running=sum(record.status == "running" for record in running),
@@ -123,13 +123,13 @@ def _hours(recent: Sequence[ExecutionRecord], now: int) -> list[HourCount]:
     ]
 
 
-def _lost_workers(resources: ServerResources, since: int) -> list[LostWorker]:
+async def _lost_workers(resources: ServerResources, since: int) -> list[LostWorker]:
     """Who has come back under its name is not lost."""
     present = {session.worker for session in resources.sessions.workers}
     return [
         LostWorker(worker=lost.worker, lost_at=iso_time(lost.at), runs=lost.runs)
-        for lost in resources.sessions.lost_workers
-        if lost.at >= since and lost.worker not in present
+        for lost in await resources.lost_workers.since(since)
+        if lost.worker not in present
     ]
 
 

@@ -43,6 +43,7 @@ STATUSES: dict[ProblemCode, int] = {
 RETRY_SECONDS = 5
 _MEDIA_TYPE = "application/problem+json"
 _LOCATION = re.compile(r" - at (?:`key` in )?`(\$[^`]*)`$")
+_UNKNOWN = re.compile(r"^Object contains unknown field `(.*)`$", re.DOTALL)
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|(\[\.\.\.\])")
 
 
@@ -129,7 +130,14 @@ def wrong_type(error: msgspec.ValidationError, root: str = "") -> ApiProblem:
     message = str(error)
     match = _LOCATION.search(message)
     pointer = root + json_pointer(match[1] if match else "$")
-    return ApiProblem("invalid_request", _LOCATION.sub("", message), pointer=pointer)
+    detail = _LOCATION.sub("", message)
+    if unknown := _UNKNOWN.match(detail):  # where it stands is said of what holds it
+        pointer += "/" + _escaped(unknown[1])
+    return ApiProblem("invalid_request", detail, pointer=pointer)
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
 
 
 def json_pointer(path: str) -> str:
@@ -138,5 +146,5 @@ def json_pointer(path: str) -> str:
     for match in _STEP.finditer(path):
         if match[3]:
             break
-        pointer += "/" + (match[1] or match[2]).replace("~", "~0").replace("/", "~1")
+        pointer += "/" + _escaped(match[1] or match[2])
     return pointer

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,9 +20,13 @@ from noetl.ports.catalog import AccessStore, AuditEntry
 from noetl.ports.page_api import NetAnswer
 from noetl.ports.results import ResultStore
 from noetl.ports.store import Store, StoreError
+from noetl.process_log import LogEvent, log_event
 from noetl.server.engine_observer import EngineObserver
+from noetl.server.feed_publisher import FeedPublisher
 from noetl.server.http.browser_sessions import BrowserSessions
+from noetl.server.http.credential_usage import CredentialUsageReader
 from noetl.server.http.event_bell import EventBell
+from noetl.server.lost_workers import LostWorkers
 from noetl.server.plane.sessions import Sessions
 from noetl.server.plane.worker_plane import WorkerPlane
 from noetl.stores.credentials.encrypted_credentials import EncryptedCredentials
@@ -29,28 +34,65 @@ from noetl.stores.home_folder import Home
 
 _MOST_WAITING = 10_000
 """Entries of the audit that are kept for a store that cannot be written."""
+_AUDIT_WAIT = 1.0
+"""Seconds until such a store is tried again."""
 
 
 class AuditLog:
-    """Writes what was changed, before it is answered. Those who wait at the same time share one write."""
+    """Writes what was changed, before it is answered. Those who wait at the same time share one write.
+
+    What the store does not take is tried again until it does, whether or not anybody asks for more, and once
+    more by `close`.
+    """
 
     def __init__(self, store: AccessStore) -> None:
         self._store = store
         self._waiting: list[AuditEntry] = []
         self._turn = asyncio.Lock()
+        self._retrying: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
 
     async def write(self, entry: AuditEntry) -> None:
         """Durable on return. Raises StoreError."""
         self._waiting.append(entry)
+        try:
+            await self._write_waiting()
+        except StoreError:
+            if self._retrying is None:
+                self._retrying = asyncio.create_task(self._retry())
+            raise
+
+    async def close(self) -> None:
+        """Says what could not be written to the end."""
+        self._closing.set()
+        if self._retrying is not None:
+            await self._retrying
+        try:
+            await self._write_waiting()
+        except StoreError as error:
+            log_event(LogEvent.AUDIT_LOST, entries=len(self._waiting), error=error)
+
+    async def _retry(self) -> None:
+        while self._waiting and not self._closing.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), _AUDIT_WAIT)
+            with suppress(StoreError):
+                await self._write_waiting()
+        self._retrying = None
+
+    async def _write_waiting(self) -> None:
         async with self._turn:
             # Whoever came first has written it already.
             entries, self._waiting = self._waiting, []
             try:
                 if entries:
                     await self._store.put_audit(entries)
-            except StoreError:
+            except StoreError as error:
                 # For who waits behind this one, and for when there is room again.
-                self._waiting = [*entries, *self._waiting][-_MOST_WAITING:]
+                waiting = [*entries, *self._waiting]
+                self._waiting = waiting[-_MOST_WAITING:]
+                if len(waiting) > _MOST_WAITING:
+                    log_event(LogEvent.AUDIT_LOST, entries=len(waiting) - _MOST_WAITING, error=error)
                 raise
 
 
@@ -79,10 +121,10 @@ class NetCache:
         self._nets.move_to_end(key)
         try:
             return await asyncio.shield(task)  # who asked may go; others may have come
-        except Exception:
-            self._nets.pop(key, None)
-            self._sizes.pop(key, None)
-            raise
+        finally:
+            if task.done() and (task.cancelled() or task.exception() is not None):
+                self._nets.pop(key, None)
+                self._sizes.pop(key, None)
 
     def _make_room(self, newest: _Key) -> None:
         while sum(self._sizes.values()) > MOST_STEPS and next(iter(self._nets)) != newest:
@@ -124,13 +166,18 @@ class ServerResources(Struct, frozen=True, kw_only=True):
     observer: EngineObserver
     plane: WorkerPlane
     audit_log: AuditLog
+    lost_workers: LostWorkers
     browser_sessions: BrowserSessions
     wait_reader: WaitReader
     home: Home
+    store_url: str
+    """As it may be shown."""
     started_at: int
     """In microseconds since 1970."""
+    feed: FeedPublisher | None = None
     limits: ServerLimits = ServerLimits()
     nets: NetCache = field(default_factory=NetCache)
+    credential_usage: CredentialUsageReader = field(default_factory=CredentialUsageReader)
 
     @property
     def sessions(self) -> Sessions:

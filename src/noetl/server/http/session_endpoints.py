@@ -48,10 +48,10 @@ def session_endpoints(table: Table) -> tuple[Endpoint, ...]:
             method="DELETE",
             path=SESSION_PATH,
             role=None,
-            summary="Take the cookie away. Sessions end with their token, too.",
+            summary="End the session: its cookie is refused from now on. Sessions end with their token, too.",
             handler=_close_session,
             status=204,
-            codes=("forbidden",),
+            codes=("forbidden", "store_unavailable"),
         ),
         Endpoint(
             name="create_login_link",
@@ -101,8 +101,12 @@ async def _log_in(call: ApiCall) -> str:
 
 async def _close_session(call: ApiCall) -> Response:
     require_same_origin(call.request, call.request.method)
-    response = Response(status_code=204)
-    call.resources.browser_sessions.close(response, secure=_is_secure(call))
+    sessions, response = call.resources.browser_sessions, Response(status_code=204)
+    hashed = await sessions.token_hash_of(call.request)
+    caller = await caller_by_hash(call.resources.store, hashed, by_session=True) if hashed else None
+    await sessions.close(call.request, response, secure=_is_secure(call))
+    if caller is not None:
+        call.caller = caller  # the audit has who left; without a session nobody did
     return response
 
 

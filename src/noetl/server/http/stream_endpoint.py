@@ -30,6 +30,8 @@ GLANCE = 1.0
 _FEED_TOPICS = frozenset({"executions", "waits"})
 _STATE_TOPICS: tuple[TopicKind, ...] = ("workers", "queue")
 _WAIT_BODIES = (
+    of.TokenParked,
+    of.TokenDiscarded,
     of.RunSuspended,
     of.RunResumed,
     of.PlaybookProcessed,
@@ -39,6 +41,9 @@ _WAIT_BODIES = (
     of.IterationsRedriven,
 )
 _WAIT_KINDS = frozenset(kind.number for kind in EVENT_KINDS if kind.body in _WAIT_BODIES)
+_GATE_BODIES = (of.StepScheduled, of.TokenAdmitted, of.CtxPatched)
+_GATE_KINDS = frozenset(kind.number for kind in EVENT_KINDS if kind.body in _GATE_BODIES)
+"""What opens gates, or changes what they read, and much else: it counts where one is known to wait."""
 
 
 class TopicsQuery(Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,7 +63,10 @@ async def _stream_topics(call: ApiCall) -> Response:
     cursor = call.request.headers.get("last-event-id", "").strip() or call.query.after
     stream = _TopicStream(call.resources, topics)
     position = _position_of(cursor) if cursor else await call.resources.store.feed_end()
-    return sse_response(stream.messages(position, resumed=bool(cursor)))
+    if not cursor:
+        # Before the reader hears that it is connected: what changes from then on is told.
+        stream.changed_states()
+    return sse_response(stream.messages(position))
 
 
 def _topics_of(text: str) -> frozenset[str]:
@@ -92,13 +100,11 @@ class _TopicStream:
         self._trace_ids: dict[str, str] = {}
         self._states: dict[str, Any] = {}
 
-    async def messages(self, position: int, *, resumed: bool) -> AsyncIterator[bytes]:
+    async def messages(self, position: int) -> AsyncIterator[bytes]:
         """Without end, until the server is about to end."""
         bell, store = self._resources.bell, self._resources.store
         # An id without data is kept by the reader, and nothing is told.
         yield b"id: %d\n\n" % position
-        if not resumed:
-            self._changed_states()
         with bell.listen("") as rung:
             while not bell.closed:
                 # Before anything is read: what comes meanwhile rings again, and is not slept over.
@@ -106,9 +112,7 @@ class _TopicStream:
                 while entries := await store.feed(after=position):
                     position = entries[-1].pos
                     yield await self._feed_messages(entries)
-                yield b"".join(
-                    _message(topic, ChangeMessage(topic=topic)) for topic in self._changed_states()
-                )
+                yield b"".join(_message(topic, ChangeMessage(topic=topic)) for topic in self.changed_states())
                 await asyncio.sleep(PAUSE)
                 await self._wait(rung)
 
@@ -125,13 +129,19 @@ class _TopicStream:
         parts: list[bytes] = []
         if "executions" in self._topics:
             parts.append(await self._changed_executions(entries))
-        if "waits" in self._topics and any(entry.row.kind in _WAIT_KINDS for entry in entries):
+        if "waits" in self._topics and any(map(self._changes_waits, entries)):
             parts.append(_change("waits"))
         wanted = (entry for entry in entries if entry.execution_id in self._executions)
         for execution_id, group in groupby(wanted, key=lambda entry: entry.execution_id):
             parts.append(await self._events(execution_id, list(group)))
         parts.append(b"id: %d\n\n" % entries[-1].pos)
         return b"".join(parts)
+
+    def _changes_waits(self, entry: FeedEntry) -> bool:
+        if entry.row.kind in _WAIT_KINDS:
+            return True
+        reader = self._resources.wait_reader
+        return entry.row.kind in _GATE_KINDS and reader.has_gate(entry.execution_id)
 
     async def _changed_executions(self, entries: Iterable[FeedEntry]) -> bytes:
         names = dict.fromkeys(entry.execution_id for entry in entries)
@@ -152,7 +162,7 @@ class _TopicStream:
         message = ExecutionMessage(execution_id=execution_id, events=documents)
         return _message("execution", message, entries[-1].pos)
 
-    def _changed_states(self) -> list[TopicKind]:
+    def changed_states(self) -> list[TopicKind]:
         """The topics without events that are not what they were when this was asked before."""
         changed: list[TopicKind] = []
         for topic in _STATE_TOPICS:

@@ -31,8 +31,9 @@ def _item(session: WorkerSession, age: float) -> WorkerItem:
 
 
 def _run(lease: Lease) -> WorkerRun:
-    state = lease.live.state.runs.get(lease.run)
-    step = state.step.name if state is not None else None
+    # Of one that is not in memory, as after a restart, only the lease is known.
+    run = lease.live.state.runs.get(lease.run) if lease.live.loaded else None
+    step = run.step.name if run is not None else None
     return WorkerRun(execution_id=lease.live.execution_id, run=lease.run, step=step)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from noetl.credentials.resolver import checked_credentials, stored_names
-from noetl.dsl.document.playbook import Playbook
+from noetl.dsl.document.playbook import Playbook, Step
 from noetl.engine.execution import LiveExecution, once_durable
 from noetl.engine.service import Service
 from noetl.kernel.errors import Refused
@@ -29,7 +29,7 @@ MAX_CACHED = 1_000
 """Playbooks of which it is known in which pools they use credentials; and answers."""
 
 _CheckKey: TypeAlias = tuple[str, str]
-"""The hash of a playbook, and a pool. Its workload is not in it: keychain entries hold no expressions."""
+"""The hash of a playbook, and a pool. Its workload is not in it: entries that read it are not asked about."""
 
 
 class _Question:
@@ -117,10 +117,11 @@ class CredentialChecks:
         )
 
     def lets_look_up(self, session: WorkerSession, name: str) -> bool:
-        """Whether it was asked about a playbook that uses this credential of the server's store."""
+        """Whether it was asked about steps that use this credential of the server's store."""
         return any(
-            question.session is session and name in stored_names(question.playbook)
-            for question in self._questions.values()
+            question.session is session
+            and name in stored_names(question.playbook, _steps_of_pool(question.playbook, pool))
+            for (_, pool), question in self._questions.items()
         )
 
     def answered(self, session: WorkerSession, message: CredentialsChecked) -> None:
@@ -179,6 +180,10 @@ class CredentialChecks:
             if len(self._pools) > MAX_CACHED:
                 self._pools.popitem(last=False)
         return pools
+
+
+def _steps_of_pool(playbook: Playbook, pool: str) -> list[Step]:
+    return [step for step in playbook.workflow if pool_of_step(playbook, step) == pool]
 
 
 def has_begun(state: ExecutionState) -> bool:

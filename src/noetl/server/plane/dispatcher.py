@@ -10,7 +10,7 @@ from noetl.engine.execution import LiveExecution
 from noetl.kernel.derived_rows import ready_run
 from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import claim_of
-from noetl.kernel.state.replay import dump_for_worker
+from noetl.kernel.state.replay import encode_for_worker
 from noetl.kernel.state.run_state import ClaimedPart, claimable_part
 from noetl.model.run_rows import ReadyRun
 from noetl.ports.control import RunCommand
@@ -186,7 +186,7 @@ class Dispatcher:
             execution=live.execution_id,
             fence=lease.fence,
             playbook=live.playbook.hash,
-            run=Raw(msgspec.json.encode(dump_for_worker(*part))),
+            run=Raw(encode_for_worker(*part)),
             shard=lease.shard,
             workload=self._workload(live),
             trace=live.trace_id,

@@ -8,7 +8,8 @@ from msgspec import structs
 from noetl.credentials.resolver import computes_names, stored_names
 from noetl.engine.catalog.playbook_record import decode_source
 from noetl.engine.service import Service
-from noetl.kernel.state.replay import dump_for_worker
+from noetl.kernel.plan import pool_of_step
+from noetl.kernel.state.replay import encode_for_worker
 from noetl.model.reference import SECRET_MARKER_BYTES, StoredReference, references_in, stored_keys
 from noetl.model.secret import SecretOrigin, origins_in
 from noetl.ports.control import (
@@ -19,6 +20,7 @@ from noetl.ports.control import (
     FetchedPlaybook,
     FetchedValue,
     FetchFailed,
+    FetchGrant,
     FetchPlaybook,
     FetchRequest,
     FetchSealed,
@@ -32,6 +34,10 @@ from noetl.server.plane.credential_checks import CredentialChecks
 from noetl.server.plane.dispatcher import workload_for_workers
 from noetl.server.plane.sessions import Lease, WorkerSession
 from noetl.stores.credentials.sealed_values import SealedValues
+from noetl.stores.results.result_key import is_result_key, parse_result_key, split_store_key
+
+GRANT_SECONDS = 900.0
+"""For which a worker may begin to read or write a body by itself."""
 
 
 class Fetches:
@@ -68,6 +74,8 @@ class Fetches:
                     return await self._seal(session, message)
                 case FetchSealed():
                     return await self._unseal(session, message)
+                case FetchGrant():
+                    return await self._grant(session, message)
                 case ArtifactRequest():
                     return await self._artifact(session, message)
                 case CredentialsChecked():
@@ -124,6 +132,15 @@ class Fetches:
             return _not_claimed(f"{message.execution} that reads this secret")
         return FetchedValue(value=await self._sealed.find(*wanted))
 
+    async def _grant(self, session: WorkerSession, message: FetchGrant) -> FetchAnswer:
+        bare_key = split_store_key(message.key)[1]
+        if not session.owns_run_of(message.execution) or not is_result_key(bare_key):
+            return _not_claimed(message.execution)
+        if parse_result_key(bare_key).execution_id != message.execution:
+            return _not_claimed(parse_result_key(bare_key).execution_id)
+        grant = await self._service.results.grant(message.key, message.method, GRANT_SECONDS)
+        return FetchedValue(value=structs.asdict(grant) if grant is not None else None)
+
     async def _artifact(self, session: WorkerSession, message: ArtifactRequest) -> FetchAnswer:
         lease = session.lease_of_run(message.execution, message.run)
         run = lease.live.state.runs.get(message.run) if lease is not None else None
@@ -166,12 +183,17 @@ def _not_claimed(what: str) -> FetchFailed:
 
 
 def _may_look_up(lease: Lease, name: str) -> bool:
-    """Whether the playbook of a claimed run uses this credential of the store.
+    """Whether steps of the playbook of a claimed run use this credential which run where its worker is.
 
-    A step that computes the name of one may use any: which, only its worker can tell.
+    Not its own step alone: a worker masks whatever its pools use, wherever that turns up. A step that
+    computes the name of one may use any: which, only its worker can tell.
     """
+    playbook, pools = lease.live.playbook, lease.session.pools
+    steps = [step for step in playbook.workflow if pool_of_step(playbook, step) in pools]
     run = lease.live.state.runs.get(lease.run)
-    return name in stored_names(lease.live.playbook) or (run is not None and computes_names(run.step.step))
+    return name in stored_names(playbook, steps) or (
+        run is not None and computes_names(playbook, run.step.step, steps)
+    )
 
 
 async def _secret_origins(lease: Lease, results: ResultStore) -> set[SecretOrigin]:
@@ -183,7 +205,7 @@ async def _secret_origins(lease: Lease, results: ResultStore) -> set[SecretOrigi
     run = state.runs.get(lease.run)
     if run is None:
         return set()
-    readable = [dump_for_worker(run), workload_for_workers(lease.live)]
+    readable = [msgspec.json.decode(encode_for_worker(run)), workload_for_workers(lease.live)]
     origins = origins_in(readable)
     for key in {key for reference in references_in(readable) for key in stored_keys(reference)}:
         try:

@@ -1,13 +1,11 @@
 """The worker processes that a server knows: how long their leases live, and what waits to be sent to them."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from noetl.engine.execution import LiveExecution
-from noetl.events.bodies import EventBody, RunResumed
-from noetl.kernel.state.run_fold import iteration_of
+from noetl.events.bodies import RunResumed
 from noetl.kernel.state.run_state import RunState, Shard
 from noetl.ports.control import (
     Ack,
@@ -30,6 +28,10 @@ OWN_SESSION = "server-"
 """What the ids of sessions in the process of the server begin with: they end with it."""
 STANDSTILL = 0.25
 """Part of a ttl by which a look at the sessions may be late; later, it is this process that was not there."""
+
+
+LeaseEnd: TypeAlias = Literal["expired", "released", "voided"]
+"""Why a lease is over; only `expired` is a loss."""
 
 
 class Lease:
@@ -66,13 +68,6 @@ class Lease:
     def held(self) -> RunLease:
         """As its worker names it."""
         return RunLease(self.live.execution_id, self.run, self.fence)
-
-    def is_owner_of(self, body: EventBody) -> bool:
-        """Whether an event about its run is about what is owned under it, and not about another shard."""
-        run = self.live.state.runs.get(self.run)
-        if self.shard < 0 or run is None or run.loop is None:
-            return True
-        return self.shard <= iteration_of(body) < self.shard + run.loop.shard_size
 
     @property
     def news(self) -> RunNews:
@@ -279,8 +274,8 @@ class Sessions:
         self._clock = system.monotonic
         self._by_id: dict[str, WorkerSession] = {}
         self._check: asyncio.TimerHandle | None = None
-        self.lost_workers: deque[LostSession] = deque(maxlen=100)
-        """Those that stopped beating while they had runs, the last ones."""
+        self.on_worker_lost: Callable[[LostSession], None] = lambda _: None
+        """Called with each that stopped beating while it had runs."""
 
     def get(self, session_id: str) -> WorkerSession | None:
         return self._by_id.get(session_id)
@@ -336,6 +331,6 @@ class Sessions:
                 self.beat(session)
         for session in [session for session in self if session.expires <= now]:
             if session.leases and not session.internal:
-                self.lost_workers.append(LostSession(session.worker, self._system.now(), len(session.leases)))
+                self.on_worker_lost(LostSession(session.worker, self._system.now(), len(session.leases)))
             self.end(session)
         self._watch()

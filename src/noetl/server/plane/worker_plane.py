@@ -11,12 +11,10 @@ from noetl.engine.listener import EngineListener, EventHandler
 from noetl.engine.service import Service
 from noetl.events import bodies as of
 from noetl.events.bodies import EventBody, RunResumed
-from noetl.events.codec import decode
-from noetl.events.errors import EventUnreadable
 from noetl.kernel.derived_rows import all_rows
-from noetl.kernel.errors import NotOwner, Refused, ReportEarly
-from noetl.kernel.net.commands import LeaseLost, Report
+from noetl.kernel.net.commands import LeaseLost
 from noetl.kernel.state.run_state import Shard
+from noetl.model.outcome import ErrorInfo
 from noetl.model.run_rows import SERVER_POOL, ReadyRun
 from noetl.ports.control import (
     PROTOCOL,
@@ -25,13 +23,13 @@ from noetl.ports.control import (
     ClaimCredit,
     CredentialsChecked,
     FetchCredential,
+    FetchGrant,
     FetchPlaybook,
     FetchSealed,
     FetchWorkload,
     FromServer,
     FromWorker,
     Heartbeat,
-    PrintedText,
     Register,
     Registered,
     Rejected,
@@ -39,22 +37,22 @@ from noetl.ports.control import (
     Released,
     RunLease,
     RunNews,
-    RunReport,
     SealValues,
-    Verdict,
     WorkerReport,
 )
 from noetl.ports.credentials import CredentialStore
 from noetl.ports.results import ResultStore
-from noetl.ports.store import LeaseRow, StoreError
+from noetl.ports.store import LeaseRow, StoreDamaged, StoreError, StoreUnusable
 from noetl.process_log import LogEvent, log_event
 from noetl.server.plane.credential_checks import CredentialChecks
 from noetl.server.plane.dispatcher import Dispatcher
 from noetl.server.plane.fetches import Fetches
+from noetl.server.plane.report_recorder import ReportRecorder
 from noetl.server.plane.sessions import (
     OWN_SESSION,
     TTL,
     Lease,
+    LeaseEnd,
     Leases,
     Sessions,
     WorkerSession,
@@ -86,7 +84,6 @@ class WorkerPlane(EngineListener):
     ) -> None:
         self._service = service
         self._release = release
-        self._logs = logs
         self._leases = Leases()
         self.sessions = Sessions(ttl, self._on_session_lost, system)
         self.credential_checks = CredentialChecks(service, self.sessions, self._dispatch, system.monotonic)
@@ -96,6 +93,9 @@ class WorkerPlane(EngineListener):
             self._leases,
             lambda name: service.spawn(self._load_ready(name)),
             self.credential_checks.admits,
+        )
+        self._reports = ReportRecorder(
+            service.registry, self._leases, self._dispatcher, end_leases=self._end_leases, logs=logs
         )
 
     @property
@@ -181,17 +181,29 @@ class WorkerPlane(EngineListener):
 
     async def _load_ready(self, execution_id: str) -> None:
         try:
-            await self._service.load(execution_id)
+            await self._load_patiently(execution_id)
         except StoreError:
-            return  # nothing can be given away of what cannot be read; whoever asks for it hears why
+            return  # nothing can be given away of what is damaged; whoever asks for it hears why
         finally:
             self._dispatcher.loaded(execution_id)
 
     async def _load_leased(self, leases: Iterable[Lease]) -> None:
-        """Brings what the leases are of into memory; a lease of what is no longer there is over."""
+        """Brings what the leases are of into memory; a lease of what is no longer there, or damaged, is over.
+
+        Raises StoreError if this process ends before that can be read.
+        """
         for lease in list(leases):
-            if not lease.live.loaded and await self._service.load(lease.live.execution_id) is None:
+            if lease.live.loaded:
+                continue
+            try:
+                live = await self._load_patiently(lease.live.execution_id)
+            except (StoreDamaged, StoreUnusable):
+                live = None  # whoever has it cannot go on with it, and goes on with the rest
+            if live is None:
                 self._leases.remove(lease)
+
+    async def _load_patiently(self, execution_id: str) -> LiveExecution | None:
+        return await self._service.commit_log.read_patiently(lambda: self._service.load(execution_id))
 
     async def resumed(self, live: LiveExecution) -> None:
         """Of one that nobody served: each lease has one full ttl in which its worker may come back."""
@@ -213,7 +225,7 @@ class WorkerPlane(EngineListener):
             if lease.owned is not None:
                 continue
             self._leases.remove(lease)
-            if getattr(body, "source", "server") == "server" or not lease.is_owner_of(body):
+            if lease is not self._reports.reporting or getattr(body, "source", "server") == "server":
                 self._tell(lease, lost_news(live.execution_id, lease.run, lease.fence))
 
     def _on_resumed(self, live: LiveExecution, body: RunResumed, _: int) -> None:
@@ -248,16 +260,19 @@ class WorkerPlane(EngineListener):
     async def _lose(self, leases: list[Lease]) -> None:
         """One after the other: the next may push the last out of memory."""
         for lease in leases:
-            await self._load_leased([lease])
+            try:
+                await self._load_leased([lease])
+            except StoreError:
+                return  # this process ends, and the next one finds the leases in its rows
             if lease.live.loaded:
                 self._end_leases([lease], "expired")
 
     def _end_leases(
-        self, leases: Iterable[Lease], reason: Literal["expired", "released", "voided"]
+        self, leases: Iterable[Lease], reason: LeaseEnd, error: ErrorInfo | None = None
     ) -> list[LiveExecution]:
         leases = list(leases)
         for lease in leases:
-            lease.live.submit(LeaseLost(lease.run, lease.fence, reason))
+            lease.live.submit(LeaseLost(lease.run, lease.fence, reason, error))
             self._leases.remove(lease)
         self._dispatcher.dispatch()
         return [lease.live for lease in leases]
@@ -341,7 +356,7 @@ class WorkerPlane(EngineListener):
     async def _answer(self, session: WorkerSession, message: FromWorker) -> FromServer | None:
         match message:
             case WorkerReport():
-                self.report(session, message)
+                self._reports.record(session, message)
                 return None
             case ClaimCredit(slots=slots):
                 session.slots = slots
@@ -361,6 +376,7 @@ class WorkerPlane(EngineListener):
                 | FetchCredential()
                 | SealValues()
                 | FetchSealed()
+                | FetchGrant()
                 | ArtifactRequest()
                 | CredentialsChecked()
             ):
@@ -370,78 +386,12 @@ class WorkerPlane(EngineListener):
             case _:
                 assert_never(message)
 
-    def report(self, session: WorkerSession, message: WorkerReport) -> None:
-        """Records what happened; the acknowledgement follows when all of it is durable."""
-        verdicts: list[Verdict] = []
-        lives: dict[str, LiveExecution] = {}
-        ended: list[Lease] = []
-        self._print(session, message.logs)
-        self._dispatcher.hold()
-        for part in message.reports:
-            lease = self._leases.get(part.execution, part.run, part.fence)
-            if lease is None or lease.session is not session:
-                verdicts.append("lost")
-                if (live := self._service.registry.get(part.execution)) is not None:
-                    lives[part.execution] = live
-                continue
-            lives[part.execution] = lease.live
-            verdicts.append(self._record(lease, part))
-            if lease.owned is None:
-                ended.append(lease)
-        for lease in ended:
-            self._dispatcher.chain(lease)
-        self._dispatcher.dispatch()
-        outgoing = session.outgoing
-        reloads = {name: live.reloads for name, live in lives.items()}
-
-        def acknowledge() -> None:
-            # What somebody else had written to was decided again, and what came of it is not known here.
-            anew = {name for name, live in lives.items() if live.reloads != reloads[name]}
-            final = zip([part.execution for part in message.reports], verdicts, strict=True)
-            outgoing.acknowledge(
-                message.no, tuple("again" if name in anew else verdict for name, verdict in final)
-            )
-
-        all_durable(lives.values(), acknowledge)
-
-    def _record(self, lease: Lease, part: RunReport) -> Verdict:
-        live = lease.live
-        loop = live.state.runs[lease.run].loop if lease.owned is not None else None
-        broken = lease.shard >= 0 and loop is not None and loop.broken >= 0
-        data = tuple(bytes(body) for _, _, body in part.events)
-        try:
-            bodies = tuple(
-                decode(kind, body, version)
-                for (kind, version, _), body in zip(part.events, data, strict=True)
-            )
-            live.submit(Report(part.run, part.fence, part.start, bodies, data))
-        except NotOwner:
-            return "lost"
-        except ReportEarly:
-            return "again"
-        except (Refused, EventUnreadable):
-            # Its fold differs from ours: whatever it says next, it cannot go on. The loss is counted, so that
-            # this has an end.
-            self._end_leases([lease], "expired")
-            return "lost"
-        if broken and lease.owned is None:
-            # The loop has failed elsewhere: what its worker began after this iteration was not recorded.
-            return "lost"
-        if part.done and lease.owned is not None:
-            # It left because all of it waited, and did not know yet that something of it goes on.
-            self._end_leases([lease], "released")
-        return "durable"
-
-    def _print(self, session: WorkerSession, logs: Iterable[PrintedText]) -> None:
-        for line in logs:
-            if self._logs is not None and session.owns_run_of(line.execution):
-                self._logs.write(line.execution, line.source, line.text)
-
     async def _release_runs(self, session: WorkerSession, message: Release) -> None:
-        leases = [lease for lease in session.leases.values() if lease.held in set(message.runs)]
-        lives = self._end_leases(leases, "expired" if message.failed else "released")
         if message.leaving:
-            session.slots = 0
+            session.slots = 0  # first: what it gives back is for others
+        leases = [lease for lease in session.leases.values() if lease.held in set(message.runs)]
+        lives = self._end_leases(leases, "expired" if message.failed else "released", message.error)
+        if message.leaving:
             lives += self._end_leases(list(session.leases.values()), "voided")
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         all_durable(lives, lambda: None if durable.done() else durable.set_result(None))

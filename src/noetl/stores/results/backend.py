@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Protocol
 
+from noetl.ports.results import AccessGrant, GrantMethod, StoredBody
+
 
 class BlobMissing(Exception):
     """Nothing has this name."""
@@ -46,6 +48,18 @@ class ResultBackend(Protocol):
 
     async def names(self, folder: str) -> list[str]:
         """All in a folder, in order."""
+        ...
+
+    async def folders(self) -> list[str]:
+        """All folders that have something, in order."""
+        ...
+
+    async def blobs(self, folder: str) -> list[StoredBody]:
+        """As `names`, with what is known about each."""
+        ...
+
+    async def grant(self, name: str, method: GrantMethod, seconds: float) -> AccessGrant | None:
+        """A way to it for those who have no credentials, if there is one."""
         ...
 
     async def remove(self, names: list[str]) -> None:

@@ -5,11 +5,12 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from noetl.ports.results import ResultError
+from noetl.ports.results import ResultError, StoredBody
 from noetl.ports.store import Store, StoreError
 from noetl.stores.results.backend import BlobMissing
 from noetl.stores.results.file_backend import translate_os_errors
 from noetl.stores.results.remote_backend import RemoteBackend
+from noetl.stores.results.result_key import is_result_key
 from noetl.stores.results.result_store import BackendResultStore
 
 MAX_VALUE_BYTES = 256 << 20
@@ -72,6 +73,15 @@ class DatabaseBackend(RemoteBackend):
     async def names(self, folder: str) -> list[str]:
         with _translate_store_errors():
             return await self._store.blobs(f"{folder}/")
+
+    async def folders(self) -> list[str]:
+        with _translate_store_errors():
+            names = await self._store.blobs("")
+        # Others keep other things by names of theirs.
+        return sorted({name.partition("/")[0] for name in names if is_result_key(name)})
+
+    async def blobs(self, folder: str) -> list[StoredBody]:
+        return [StoredBody(name, await self.size(name), None) for name in await self.names(folder)]
 
     async def remove(self, names: list[str]) -> None:
         with _translate_store_errors():

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from noetl.ports.results import ResultError
+from noetl.ports.results import AccessGrant, GrantMethod, ResultError, StoredBody
 from noetl.stores.durable_folder import flush_folder
 from noetl.stores.private_files import make_private_folder, open_private_file, restrict_file
 from noetl.stores.results.backend import BlobMissing
@@ -69,6 +69,20 @@ class FileBackend:
             return sorted(f"{folder}/{name}" for name in file_names if not name.startswith("."))
         return []
 
+    async def folders(self) -> list[str]:
+        with translate_os_errors(self._folder), suppress(FileNotFoundError):
+            entries = await asyncio.to_thread(lambda: list(os.scandir(self._folder)))
+            return sorted(
+                entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")
+            )
+        return []
+
+    async def blobs(self, folder: str) -> list[StoredBody]:
+        return await asyncio.to_thread(_stored_bodies, self._folder, await self.names(folder))
+
+    async def grant(self, name: str, method: GrantMethod, seconds: float) -> AccessGrant | None:  # noqa: ARG002 - there is none
+        return None
+
     async def remove(self, names: list[str]) -> None:
         await asyncio.to_thread(_remove_durably, [self._folder / name for name in names])
 
@@ -85,6 +99,16 @@ class FileBackend:
 
     async def close(self) -> None:
         """Nothing is held."""
+
+
+def _stored_bodies(folder: Path, names: list[str]) -> list[StoredBody]:
+    bodies: list[StoredBody] = []
+    for name in names:
+        with translate_os_errors(folder / name), suppress(FileNotFoundError):
+            status = (folder / name).stat()
+            # Not when its content was: a copy is another name of the same file.
+            bodies.append(StoredBody(name, status.st_size, status.st_ctime))
+    return bodies
 
 
 def sweep_hidden_files(folder: Path, before: float) -> int:

@@ -6,6 +6,7 @@ import tempfile
 import weakref
 from pathlib import Path
 
+from noetl.ports.results import AccessGrant, GrantMethod, StoredBody
 from noetl.stores.results.backend import BlobMissing
 from noetl.stores.results.result_store import BackendResultStore
 
@@ -51,6 +52,15 @@ class MemoryBackend:
 
     async def names(self, folder: str) -> list[str]:
         return sorted(name for name in self._blobs if name.startswith(f"{folder}/"))
+
+    async def folders(self) -> list[str]:
+        return sorted({name.partition("/")[0] for name in self._blobs})
+
+    async def blobs(self, folder: str) -> list[StoredBody]:
+        return [StoredBody(name, len(self._blobs[name]), None) for name in await self.names(folder)]
+
+    async def grant(self, name: str, method: GrantMethod, seconds: float) -> AccessGrant | None:  # noqa: ARG002 - there is none
+        return None
 
     async def remove(self, names: list[str]) -> None:
         for name in names:

@@ -2,12 +2,12 @@
 
 import asyncio
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from uuid import uuid4
 
-from noetl.ports.results import ResultMissing, ResultStore
+from noetl.ports.results import AccessGrant, GrantMethod, ResultError, ResultMissing, ResultStore, StoredBody
 from noetl.stores.results.result_key import key_in_store, split_store_key
 
 
@@ -19,12 +19,20 @@ def store_names(results: ResultStore) -> frozenset[str]:
 class NamedResults:
     """The engine's own store and those by name. See `noetl.ports.results.ResultStore`."""
 
-    def __init__(self, own: ResultStore, named: Mapping[str, ResultStore]) -> None:
+    def __init__(
+        self, own: ResultStore, named: Mapping[str, ResultStore], *, own_is_set: bool = False
+    ) -> None:
         self._stores = {"": own, **named}
+        self._own_is_set = own_is_set
 
     @property
     def names(self) -> frozenset[str]:
         return frozenset(self._stores) - {""}
+
+    @property
+    def stores(self) -> Mapping[str, ResultStore]:
+        """By name; the engine's own has none."""
+        return self._stores
 
     def locate(self, key: str) -> tuple[ResultStore, str]:
         """The store of a key, and the key as that store knows it. Raises ResultMissing."""
@@ -75,6 +83,25 @@ class NamedResults:
             for key in await store.keys(execution_id)
         ]
 
+    async def owners(self) -> list[str]:
+        return sorted({owner for store in self._stores.values() for owner in await store.owners()})
+
+    async def bodies(self, execution_id: str) -> list[StoredBody]:
+        return [
+            body._replace(key=key_in_store(name, body.key))
+            for name, store in self._stores.items()
+            for body in await store.bodies(execution_id)
+        ]
+
+    async def remove(self, keys: Sequence[str]) -> None:
+        for store_key in keys:
+            store, key = self.locate(store_key)
+            await store.remove([key])
+
+    async def grant(self, key: str, method: GrantMethod, seconds: float) -> AccessGrant | None:
+        store, key = self.locate(key)
+        return await store.grant(key, method, seconds)
+
     async def expire(self, key: str, since: str) -> int:
         store, key = self.locate(key)
         return await store.expire(key, since)
@@ -94,6 +121,16 @@ class NamedResults:
 
     async def delete_entry(self, name: str, store: str = "") -> None:
         await self._store_named(store).delete_entry(name)
+
+    async def check(self) -> None:
+        """Of those that settings name: of what else there is, whoever made it has looked."""
+        for name, store in self._stores.items():
+            if name or self._own_is_set:
+                try:
+                    await store.check()
+                except ResultError as error:
+                    setting = f"`result_stores`, `{name}`" if name else "`result_store`"
+                    raise ResultError(f"{setting}: {error}", error.hint) from None
 
     async def sweep(self, before: float) -> int:
         return sum([await store.sweep(before) for store in self._stores.values()])

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from stat import S_ISDIR
 
-from noetl.ports.results import ResultError
+from noetl.ports.results import AccessGrant, GrantMethod, ResultError
 from noetl.stores.private_files import restrict_folder
 from noetl.stores.results.file_backend import (
     make_result_folder,
@@ -32,6 +32,9 @@ class RemoteBackend(ABC):
 
     @abstractmethod
     async def remove(self, names: list[str]) -> None: ...
+
+    async def grant(self, name: str, method: GrantMethod, seconds: float) -> AccessGrant | None:  # noqa: ARG002 - most have none
+        return None
 
     async def remove_folder(self, folder: str) -> None:
         await self.remove(await self.names(folder))

@@ -25,15 +25,19 @@ def parse_result_key(key: str) -> ResultKey:
 
 def check_execution_id(execution_id: str) -> str:
     """The same id. Raises ValueError if it is none."""
-    if not _EXECUTION_ID.fullmatch(execution_id):
+    if not is_execution_id(execution_id):
         raise ValueError(f"`{execution_id}` is not the id of an execution")
     return execution_id
+
+
+def is_execution_id(name: str) -> bool:
+    return _EXECUTION_ID.fullmatch(name) is not None
 
 
 def is_result_key(name: str) -> bool:
     """Whether this is a key, and not something else that lies in the folder of an execution."""
     execution_id, _, digest = name.partition("/")
-    return bool(_EXECUTION_ID.fullmatch(execution_id) and _HASH.fullmatch(digest))
+    return bool(is_execution_id(execution_id) and _HASH.fullmatch(digest))
 
 
 def key_in_store(store: str, key: str) -> str:

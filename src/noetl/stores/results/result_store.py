@@ -2,24 +2,35 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from noetl.ports.results import ResultDamaged, ResultExpired, ResultMissing
+from noetl.ports.results import (
+    AccessGrant,
+    GrantMethod,
+    ResultDamaged,
+    ResultError,
+    ResultExpired,
+    ResultMissing,
+    StoredBody,
+)
 from noetl.stores.results import body_format
 from noetl.stores.results.backend import BlobMissing, ResultBackend
 from noetl.stores.results.result_key import (
     artifact_file_name,
     artifact_name,
     check_execution_id,
+    is_execution_id,
     is_result_key,
     parse_result_key,
 )
 
 ARTIFACTS = "artifacts"
 """The folder of the entries by name."""
+_CHECKS = "checks"
+"""The folder in which is tried whether something can be stored."""
 _MAX_INTACT_FILES = 1_000
 """Files of which is remembered that their checksum was right."""
 _INLINE_BYTES = 1 << 16
@@ -68,16 +79,9 @@ class BackendResultStore:
         return self._backend.scratch(check_execution_id(execution_id))
 
     async def put_file(self, key: str, path: Path, compression: str = "none") -> None:
-        name = _blob_name(key)
-        if compression == "none" and await asyncio.to_thread(_is_plain_file, path):
-            await self._backend.write_file(name, path)
-        else:
-            packed = self.scratch(parse_result_key(key).execution_id) / f".packed-{uuid4().hex}"
-            try:
-                await asyncio.to_thread(body_format.pack_body_file, path, packed, compression)
-                await self._backend.write_file(name, packed)
-            finally:
-                packed.unlink(missing_ok=True)
+        folder = self.scratch(parse_result_key(key).execution_id)
+        async with packed_body(path, folder, compression) as packed:
+            await self._backend.write_file(_blob_name(key), packed)
         path.unlink(missing_ok=True)
 
     @asynccontextmanager
@@ -95,7 +99,8 @@ class BackendResultStore:
             with self._missing_as_error(key):
                 if path is None:
                     await self._backend.read_file(name, raw)
-                body_file = await asyncio.to_thread(self._unpack, key, path or raw, unpacked)
+                location = self._backend.location
+                body_file = await asyncio.to_thread(open_body, key, path or raw, unpacked, location)
             yield body_file
         finally:
             raw.unlink(missing_ok=True)
@@ -108,6 +113,22 @@ class BackendResultStore:
     async def keys(self, execution_id: str) -> list[str]:
         names = await self._backend.names(check_execution_id(execution_id))
         return [name for name in names if is_result_key(name)]
+
+    async def owners(self) -> list[str]:
+        folders = await self._backend.folders()
+        return [
+            folder for folder in folders if folder not in (ARTIFACTS, _CHECKS) and is_execution_id(folder)
+        ]
+
+    async def bodies(self, execution_id: str) -> list[StoredBody]:
+        blobs = await self._backend.blobs(check_execution_id(execution_id))
+        return [blob for blob in blobs if is_result_key(blob.key)]
+
+    async def remove(self, keys: Sequence[str]) -> None:
+        await self._backend.remove([_blob_name(key) for key in keys])
+
+    async def grant(self, key: str, method: GrantMethod, seconds: float) -> AccessGrant | None:
+        return await self._backend.grant(_blob_name(key), method, seconds)
 
     async def expire(self, key: str, since: str) -> int:
         try:
@@ -146,6 +167,20 @@ class BackendResultStore:
         self._refuse_named_store(store)
         await self._backend.remove([f"{ARTIFACTS}/{artifact_file_name(name)}"])
 
+    async def check(self) -> None:
+        name, data = f"{_CHECKS}/{uuid4().hex}", b"noetl"
+        await self._backend.write(name, data)
+        try:
+            read = await self._backend.read(name)
+        except BlobMissing:
+            read = b""
+        if read != data:
+            location = self._backend.location
+            raise ResultError(
+                f"{location}: what was written could not be read again", "check what is behind it"
+            )
+        await self._backend.remove([name])
+
     async def sweep(self, before: float) -> int:
         return await self._backend.sweep(before)
 
@@ -168,12 +203,12 @@ class BackendResultStore:
 
     def _decode_body(self, key: str, data: bytes) -> bytes:
         try:
-            self._refuse_expired(key, data)
+            _refuse_expired(key, data)
             data = body_format.unpack_body(data)
         except body_format.DamagedBody:
-            raise self._damage_error(key) from None
+            raise _damage_error(key, self._backend.location) from None
         if hashlib.sha256(data).hexdigest() != parse_result_key(key).hash:
-            raise self._damage_error(key)
+            raise _damage_error(key, self._backend.location)
         return data
 
     def _is_intact_body(self, key: str, path: Path) -> bool:
@@ -183,41 +218,59 @@ class BackendResultStore:
         status = path.stat()
         stamp = (status.st_ino, status.st_size, status.st_mtime_ns)
         if self._intact_files.get(key) != stamp:
-            self._refuse_damaged(key, path)
+            _refuse_damaged(key, path, self._backend.location)
             while len(self._intact_files) >= _MAX_INTACT_FILES:
                 del self._intact_files[next(iter(self._intact_files))]
             self._intact_files[key] = stamp
         return True
 
-    def _unpack(self, key: str, raw: Path, unpacked: Path) -> Path:
-        """The file of the body, its checksum tried."""
-        try:
-            with raw.open("rb") as file:
-                head = file.read(_NOTE_BYTES)
-            self._refuse_expired(key, head)
-            if not body_format.is_plain_body(head):
-                body_format.unpack_body_file(raw, unpacked)
-                raw = unpacked
-        except body_format.DamagedBody:
-            raise self._damage_error(key) from None
-        self._refuse_damaged(key, raw)
-        return raw
 
-    def _refuse_damaged(self, key: str, path: Path) -> None:
-        with path.open("rb") as file:
-            if hashlib.file_digest(file, "sha256").hexdigest() != parse_result_key(key).hash:
-                raise self._damage_error(key)
+@asynccontextmanager
+async def packed_body(path: Path, folder: Path, compression: str) -> AsyncIterator[Path]:
+    """A file as it is to be kept: itself, or another in `folder` that is gone afterwards."""
+    if compression == "none" and await asyncio.to_thread(_is_plain_file, path):
+        yield path
+        return
+    packed = folder / f".packed-{uuid4().hex}"
+    try:
+        await asyncio.to_thread(body_format.pack_body_file, path, packed, compression)
+        yield packed
+    finally:
+        packed.unlink(missing_ok=True)
 
-    def _refuse_expired(self, key: str, data: bytes) -> None:
-        if (note := body_format.expiry_note_in(data)) is not None:
-            message = f"what was stored under `{key}` ({note.size:,} bytes) expired at {note.since}"
-            hint = "`spec.result.ttl` says how long it is kept; its event has a preview"
-            raise ResultExpired(message, hint)
 
-    def _damage_error(self, key: str) -> ResultDamaged:
-        hint = "it was changed or the disk is damaged; restore it from a copy"
-        location = self._backend.location
-        return ResultDamaged(f"`{key}` in {location} is damaged: its content does not match its name", hint)
+def open_body(key: str, raw: Path, unpacked: Path, location: str) -> Path:
+    """The file of a body that was kept as `raw`: this, or `unpacked`. Raises ResultDamaged, ResultExpired."""
+    try:
+        with raw.open("rb") as file:
+            head = file.read(_NOTE_BYTES)
+        _refuse_expired(key, head)
+        if not body_format.is_plain_body(head):
+            body_format.unpack_body_file(raw, unpacked)
+            raw = unpacked
+    except body_format.DamagedBody:
+        raise _damage_error(key, location) from None
+    _refuse_damaged(key, raw, location)
+    return raw
+
+
+def _refuse_damaged(key: str, path: Path, location: str) -> None:
+    with path.open("rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != parse_result_key(key).hash:
+            raise _damage_error(key, location)
+
+
+def _refuse_expired(key: str, data: bytes) -> None:
+    if (note := body_format.expiry_note_in(data)) is not None:
+        message = f"what was stored under `{key}` ({note.size:,} bytes) expired at {note.since}"
+        hint = "`spec.result.ttl` says how long it is kept; its event has a preview"
+        raise ResultExpired(message, hint)
+
+
+def _damage_error(key: str, location: str) -> ResultDamaged:
+    hint = "it was changed or the disk is damaged; restore it from a copy"
+    checksum = f"sha256:{parse_result_key(key).hash}"
+    return ResultDamaged(f"`{key}` in {location} is damaged: its checksum is not {checksum}", hint)
 
 
 def _blob_name(key: str) -> str:

@@ -17,6 +17,8 @@ from noetl.model.reference import StoredReference, hash_of_key, object_reference
 from noetl.ports.results import ResultError, ResultMissing, ResultStore
 from noetl.stores.results.result_key import key_in_store, split_store_key
 
+ARTIFACT_OWNER = "artifact-"
+"""How the names begin under which bodies of artifacts are kept."""
 _FIELDS_OF_COPY = ("key", "store", "ttl", "scope")
 """What belongs to one copy of an object, and not to the object."""
 
@@ -114,11 +116,7 @@ class ResultStoreObjects:
         data = await self._results.entry(name, store)
         if data is None:
             return None
-        try:
-            entry: dict[str, Any] = msgspec.json.decode(data)
-        except msgspec.DecodeError:
-            raise ResultError(f"the artifact `{name}` is damaged", "put it again") from None
-        return entry
+        return _decode_entry(name, data)
 
 
 def task_objects(results: ResultStore, execution_id: str, rules: ResultRules) -> ResultStoreObjects:
@@ -131,6 +129,15 @@ def task_objects(results: ResultStore, execution_id: str, rules: ResultRules) ->
         compression=rules.compression if rules.packs_objects else "none",
         about=rules.reference_fields,
     )
+
+
+async def artifact_owners(results: ResultStore) -> set[str]:
+    """Under which names the bodies of all artifacts are kept that there are. Raises ResultError."""
+    owners: set[str] = set()
+    for name in await results.entries():
+        if (data := await results.entry(name)) is not None:
+            owners.add(_decode_entry(name, data)["owner"])
+    return owners
 
 
 class FileDraft:
@@ -146,7 +153,15 @@ class FileDraft:
 
 def _artifact_owner(name: str, digest: str) -> str:
     """Who has the body of an artifact: nobody but this version of it."""
-    return f"artifact-{hashlib.sha256(name.encode()).hexdigest()[:32]}-{digest[:32]}"
+    return f"{ARTIFACT_OWNER}{hashlib.sha256(name.encode()).hexdigest()[:32]}-{digest[:32]}"
+
+
+def _decode_entry(name: str, data: bytes) -> dict[str, Any]:
+    try:
+        entry: dict[str, Any] = msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        raise ResultError(f"the artifact `{name}` is damaged", "put it again") from None
+    return entry
 
 
 def _artifact_summary(entry: Mapping[str, Any], store: str) -> dict[str, Json]:

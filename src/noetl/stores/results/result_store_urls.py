@@ -1,5 +1,6 @@
 """The result stores that settings name."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -9,13 +10,19 @@ from noetl.model.reference import OWN_STORE
 from noetl.ports.results import ResultError, ResultStore
 from noetl.ports.store import Store
 from noetl.stores.home_folder import Home
+from noetl.stores.results.bucket_backend import BUCKET_SCHEMES, BucketResults
 from noetl.stores.results.database_backend import DatabaseResults
 from noetl.stores.results.file_backend import FileResults
 from noetl.stores.results.memory_backend import MemoryResults
 from noetl.stores.results.named_results import NamedResults
-from noetl.stores.results.s3_backend import S3Results
+from noetl.stores.results.nats_backend import NatsResults
 
-_HINT = "file:///FOLDER, s3://BUCKET/PREFIX or store:"
+IN_STORE = "store:"
+"""The URL of the event store itself."""
+_HINT = (
+    "file:///FOLDER, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX, "
+    "nats://HOST/BUCKET or store:"
+)
 
 
 class ResultStoreUrlWrong(NoetlError):
@@ -40,7 +47,7 @@ def open_result_stores(
 
     stores = {name: open_url(url) for name, url in parse_named_urls(named).items()}
     default: ResultStore = FileResults(home.results) if home is not None else MemoryResults()
-    return NamedResults(open_url(own) if own else default, stores)
+    return NamedResults(open_url(own) if own else default, stores, own_is_set=bool(own))
 
 
 def parse_named_urls(named: Iterable[str]) -> dict[str, str]:
@@ -66,10 +73,16 @@ def _open_result_store(url: str, store: Store, scratch: Path | None, directory: 
                 path = unquote(urlsplit(url).netloc + urlsplit(url).path)
                 if path:
                     return FileResults(directory / path)
-            case "s3":
-                return S3Results(url, scratch)
+            case "nats":
+                return NatsResults(url, scratch)
+            case scheme if scheme in BUCKET_SCHEMES:
+                return BucketResults(url, scratch)
             case "store" if colon and not rest:
                 return DatabaseResults(store, scratch)
     except ResultError as error:
-        raise ResultStoreUrlWrong(f"`{url}`: {error}", error.hint) from None
-    raise ResultStoreUrlWrong(f"`{url}` is no place for results")
+        raise ResultStoreUrlWrong(f"`{_without_password(url)}`: {error}", error.hint) from None
+    raise ResultStoreUrlWrong(f"`{_without_password(url)}` is no place for results")
+
+
+def _without_password(url: str) -> str:
+    return re.sub(r"//[^/]*@", "//…@", url)

@@ -24,27 +24,15 @@ from noetl.ports.store import (
     fact_values,
     merge_effects,
 )
+from noetl.stores.append_rows import fact_columns, full_fact_columns
 from noetl.stores.checksums import checksum_of_append, pack_numbers
 from noetl.stores.sqlite.queries import (
     WRITE,
-    fact_columns,
-    full_fact_columns,
     insert_effects,
     insert_rows,
     insert_values,
     json_text,
 )
-
-
-def validate_append(append: Append) -> None:
-    """Raises ValueError if the rows are not what an append is made of."""
-    first = append.expected_version + 1
-    if not append.rows or [row.seq for row in append.rows] != list(range(first, first + len(append.rows))):
-        raise ValueError(f"{append.execution_id}: rows must be numbered {first}, {first + 1}, …")
-    if not append.rows[-1].last:
-        raise ValueError(f"{append.execution_id}: the last row of an append must be marked")
-    if append.start_key and append.expected_version:
-        raise ValueError(f"{append.execution_id}: only the first append can have a start key")
 
 
 class KnownVersions(Struct, frozen=True):

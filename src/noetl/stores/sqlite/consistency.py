@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping
 import apsw
 
 from noetl.ports.store import FACTS, NO_EFFECTS, Derive, Effects, Inconsistency, merge_effects
+from noetl.stores.append_rows import full_fact_columns
 from noetl.stores.checksums import checksum_of_document, checksum_of_snapshot, row_faults
 from noetl.stores.sqlite import reader
-from noetl.stores.sqlite.queries import CHECK, READ, REBUILD, full_fact_columns, insert_effects
+from noetl.stores.sqlite.queries import CHECK, READ, REBUILD, insert_effects
 
 
 def check_consistency(connection: apsw.Connection, derive: Derive | None) -> list[Inconsistency]:

@@ -27,7 +27,8 @@ from noetl.ports.store import (
     Timer,
 )
 from noetl.stores.checksums import StoredRow, checksum_of_document, checksum_of_snapshot, row_faults
-from noetl.stores.sqlite.queries import READ, choose_lines, json_text, line_conditions
+from noetl.stores.sql_files import choose_lines, line_conditions
+from noetl.stores.sqlite.queries import READ, json_text
 
 DAMAGED_HINT = "restore the store from a copy; `noetl store check` says what else is wrong"
 _NEWEST = (1 << 63) - 1
@@ -210,6 +211,15 @@ def read_blob(connection: apsw.Connection, name: str, start: int, end: int | Non
     return content
 
 
+def list_playbook_hashes(connection: apsw.Connection) -> list[str]:
+    return [name for (name,) in connection.execute(READ["playbooks"])]
+
+
+def read_start_key(connection: apsw.Connection, execution_id: str) -> str:
+    key: str | None = connection.execute(READ["start_key"], (execution_id,)).get
+    return key or ""
+
+
 def list_blobs(connection: apsw.Connection, prefix: str) -> list[str]:
     return [name for (name,) in connection.execute(READ["blobs"], (prefix, prefix + "\U0010ffff"))]
 
@@ -227,7 +237,12 @@ def read_credential_row(connection: apsw.Connection, name: str) -> SealedCredent
 def read_catalog_entry(
     connection: apsw.Connection, path: str, version: int, at: int | None = None
 ) -> CatalogEntry | None:
-    row = _first_row(connection, "catalog_entry", path, version, _NEWEST if at is None else at)
+    if version:
+        row = _first_row(connection, "catalog_entry", path, version)
+    elif at is None:  # what each start asks: by the index, however many versions there are
+        row = _first_row(connection, "newest_catalog_entry", path)
+    else:
+        row = _first_row(connection, "catalog_entry_at", path, at)
     return _catalog_entry(row) if row else None
 
 
@@ -259,6 +274,16 @@ def read_api_token(connection: apsw.Connection, token_hash: str) -> ApiToken | N
 def list_api_tokens(connection: apsw.Connection) -> list[ApiToken]:
     rows: list[Any] = connection.execute(READ["api_tokens"]).fetchall()
     return [ApiToken(*row) for row in rows]
+
+
+def list_all_api_tokens(connection: apsw.Connection) -> list[ApiToken]:
+    rows: list[Any] = connection.execute(READ["api_token_history"]).fetchall()
+    return [ApiToken(*row) for row in rows]
+
+
+def list_catalog_numbers(connection: apsw.Connection) -> dict[str, int]:
+    numbers: list[Any] = connection.execute(READ["catalog_numbers"]).fetchall()
+    return dict(numbers)
 
 
 def list_audit(connection: apsw.Connection, before: int, limit: int) -> list[AuditEntry]:

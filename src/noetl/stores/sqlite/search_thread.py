@@ -8,7 +8,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from noetl.ports.store import StoreSlow
+from noetl.ports.store import StoreError, StoreSlow
 from noetl.stores.sqlite.connection import ErrorTranslation, open_reader
 
 P = ParamSpec("P")
@@ -47,9 +47,7 @@ class SearchThread:
                 raise self._too_slow()
             with ErrorTranslation(self._filename):
                 return read(self._open())
-        except StoreSlow:
-            raise
-        except Exception as error:  # raised again, by another name if it took too long
+        except StoreError as error:
             # SQLite says only that it was interrupted.
             if isinstance(error.__cause__, apsw.InterruptError):
                 raise self._too_slow() from None

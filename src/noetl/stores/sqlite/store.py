@@ -30,8 +30,8 @@ from noetl.ports.store import (
     Timer,
     Verdict,
 )
+from noetl.stores.append_rows import validate_append
 from noetl.stores.sqlite import consistency, reader, write_jobs
-from noetl.stores.sqlite.batch import validate_append
 from noetl.stores.sqlite.connection import (
     MEMORY,
     ErrorTranslation,
@@ -149,6 +149,9 @@ class SqliteStore:
     async def execution(self, execution_id: str) -> ExecutionRecord | None:
         return self._query(reader.read_execution, execution_id)
 
+    async def start_key(self, execution_id: str) -> str:
+        return self._query(reader.read_start_key, execution_id)
+
     async def executions(self, query: ExecutionQuery = EVERYTHING) -> ExecutionPage:
         return await self._list(reader.list_executions, query)
 
@@ -194,6 +197,9 @@ class SqliteStore:
     async def playbook(self, playbook_hash: str) -> bytes | None:
         return self._query(reader.read_playbook_document, playbook_hash)
 
+    async def playbooks(self) -> list[str]:
+        return self._query(reader.list_playbook_hashes)
+
     async def credentials(self) -> list[SealedCredential]:
         return self._query(reader.list_credential_rows)
 
@@ -229,6 +235,14 @@ class SqliteStore:
     async def catalog_versions(self, path: str) -> list[CatalogEntry]:
         return self._query(reader.list_catalog_versions, path)
 
+    async def catalog_numbers(self) -> dict[str, int]:
+        return self._query(reader.list_catalog_numbers)
+
+    async def keep_catalog_entries(self, path: str, number: int, entries: Sequence[CatalogEntry]) -> None:
+        await self._writer.run_job(
+            lambda connection: write_jobs.keep_catalog_entries(connection, path, number, entries)
+        )
+
     async def delete_catalog_entries(self, path: str, version: int = 0) -> list[str]:
         return await self._writer.run_job(
             lambda connection: write_jobs.delete_catalog_entries(connection, path, version)
@@ -242,6 +256,9 @@ class SqliteStore:
 
     async def api_tokens(self) -> list[ApiToken]:
         return self._query(reader.list_api_tokens)
+
+    async def api_token_history(self) -> list[ApiToken]:
+        return self._query(reader.list_all_api_tokens)
 
     async def revoke_api_token(self, name: str, at: int) -> bool:
         return await self._writer.run_job(
@@ -286,6 +303,10 @@ class SqliteStore:
 
     async def ended(self, *, before: int, limit: int = 100) -> list[str]:
         return self._query(reader.list_ended, before, limit)
+
+    async def reclaim(self) -> int:
+        self._raise_if_closed()
+        return 0  # to delete gives the pages back
 
     async def check(self, derive: Derive | None = None) -> list[Inconsistency]:
         self._raise_if_closed()

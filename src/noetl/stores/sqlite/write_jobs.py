@@ -122,6 +122,14 @@ def put_catalog_entry(connection: apsw.Connection, entry: CatalogEntry) -> Catal
     return numbered
 
 
+def keep_catalog_entries(
+    connection: apsw.Connection, path: str, number: int, entries: Sequence[CatalogEntry]
+) -> None:
+    for entry in entries:
+        connection.execute(WRITE["keep_catalog_entry"], astuple(entry))
+    connection.execute(WRITE["keep_catalog_number"], (path, number))
+
+
 def delete_catalog_entries(connection: apsw.Connection, path: str, version: int) -> list[str]:
     running = list_running_versions(connection, path, version)
     if not running:

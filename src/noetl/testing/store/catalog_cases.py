@@ -70,6 +70,27 @@ class CatalogCases:
         assert (await store.put_catalog_entry(_entry("a", "h2"))).version == 4
 
     @store_test
+    async def test_versions_may_be_kept_under_the_numbers_that_they_had(self, store: Store) -> None:
+        second, fourth = (replace(_entry("a", f"h{number}"), version=number) for number in (2, 4))
+        await store.keep_catalog_entries("a", 5, [second, fourth])
+        await store.keep_catalog_entries("b", 3, [])
+        assert await store.catalog_versions("a") == [fourth, second]
+        assert await store.catalog_numbers() == {"a": 5, "b": 3}
+        await store.keep_catalog_entries("a", 1, [replace(second, hash="other")])
+        assert await store.catalog_versions("a") == [fourth, second]
+        assert await store.catalog_numbers() == {"a": 5, "b": 3}
+        assert (await store.put_catalog_entry(_entry("a", "h6"))).version == 6
+        assert (await store.put_catalog_entry(_entry("b"))).version == 4
+
+    @store_test
+    async def test_the_key_of_a_start_and_the_hashes_of_documents_can_be_read(self, store: Store) -> None:
+        await commit_accepted(store, new_append("x", 0, start_key="key"), new_append("y", 0))
+        assert [await store.start_key(name) for name in ("x", "y", "z")] == ["key", "", ""]
+        await store.put_playbook("h2", b"2")
+        await store.put_playbook("h1", b"1")
+        assert await store.playbooks() == ["h1", "h2"]
+
+    @store_test
     async def test_what_an_execution_runs_is_not_deleted(self, store: Store) -> None:
         await store.put_playbook("h1", b"1")
         await store.put_catalog_entry(_entry("a", "h1"))
@@ -106,6 +127,11 @@ class CatalogCases:
         assert await store.put_api_token(late)
         assert await store.put_api_token(_token("a", "t4"))
         assert await store.api_tokens() == [_token("a", "t4"), late]
+        history = [_token("a", "t4"), revoked._replace(revoked_at=8), short, late]
+        assert sorted(await store.api_token_history(), key=lambda token: token.hash) == sorted(
+            history, key=lambda token: token.hash
+        )
+        assert [token.created_at for token in await store.api_token_history()] == [5, 5, 10, 20]
 
     @store_test
     async def test_what_an_append_brings_for_the_audit_is_written_with_it_or_not_at_all(

@@ -37,7 +37,7 @@ async def _run_action(call: Call) -> Any:
     path = local_path(call, inputs.url)
     match inputs.action:
         case "get":
-            return await _get(call, inputs, path)
+            return await _get(call, inputs, _readable_path(path, inputs.url))
         case "put":
             async with open_put_source(call, inputs) as (source, _):
                 return _describe(call, path, await asyncio.to_thread(_replace, source, path))
@@ -48,6 +48,11 @@ async def _run_action(call: Call) -> Any:
             return {"url": _playbook_path(call, path), "deleted": _delete(path)}
         case "list":
             return await asyncio.to_thread(_list, call, path, inputs.url)
+
+
+def _readable_path(path: Path, url: str) -> Path:
+    """The file beside the playbook, or else in the working directory, as with scripts."""
+    return path if path.exists() or not Path(url).is_file() else Path(url).absolute()
 
 
 async def _get(call: Call, inputs: FileInputs, path: Path) -> Any:

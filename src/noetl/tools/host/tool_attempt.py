@@ -10,7 +10,7 @@ from msgspec import Struct
 from noetl.dsl.document.kinds import Fault
 from noetl.model.json import Json
 from noetl.model.outcome import ErrorInfo, ErrorKind, Outcome, ToolError, failed
-from noetl.ports.results import ResultError, ResultMissing
+from noetl.ports.results import ResultError
 from noetl.ports.tool import Call
 
 Inputs = TypeVar("Inputs", bound=Struct)
@@ -44,16 +44,14 @@ def refuse_faults(faults: Iterable[Fault]) -> None:
 async def as_outcome(work: Awaitable[Outcome]) -> Outcome:
     """The outcome of the work. An exception of it is told as an error, `tool` if unnamed.
 
-    A result store that fails is part of the world: what it misses is `not_found`, else it may be tried again.
+    A result store that fails is part of the world: what it misses is `not_found`, else it is `store`.
     """
     try:
         return await work
     except ToolError as error:
         return failed(error.info)
-    except ResultMissing as error:
-        return error_outcome("not_found", _message_with_hint(error))
     except ResultError as error:
-        return error_outcome("connection", _message_with_hint(error), retryable=True)
+        return error_outcome(error.kind, _message_with_hint(error), retryable=error.retryable)
     except OSError as error:
         # No room or no descriptor: others may free some, so another attempt may end well.
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)

@@ -39,7 +39,7 @@ async def run_operation(call: Call, work: Callable[[Call], Awaitable[Json]]) -> 
             raise ToolError("timeout", message, retryable=True) from None
         except ResultError as error:
             message = f"{error}; {error.hint}" if error.hint else str(error)
-            raise ToolError(error.kind, message) from None
+            raise ToolError(error.kind, message, retryable=error.retryable) from None
         except (FileNotFoundError, NotADirectoryError) as error:
             raise ToolError("not_found", _describe_os_error(error)) from None
         except PermissionError as error:

@@ -2,36 +2,26 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any, cast
 
 from psycopg import capabilities
 from psycopg.pq import TransactionStatus
 
-from noetl.model.outcome import ToolError
 from noetl.ports.tool import Call
-from noetl.tools.postgres.kind import PostgresInputs, PostgresSpec
 from noetl.tools.postgres.pool import PostgresConnection, StreamCursor
 from noetl.tools.postgres.types import TargetType, result_column
 from noetl.tools.sql.column import DriverRow
-from noetl.tools.sql.input_rows import InputRows, open_input_rows
-from noetl.tools.sql.result_table import ResultTable
-from noetl.tools.sql.sql_task import (
-    BoundStatement,
-    bind_statements,
-    controls_transaction,
-    in_one_transaction,
-    row_limit,
-    single_statement,
-)
+from noetl.tools.sql.input_rows import InputRows
+from noetl.tools.sql.sql_inputs import SqlInputs, SqlSpec
+from noetl.tools.sql.sql_session import RowCollector, SqlSession
+from noetl.tools.sql.sql_task import BoundStatement
 from noetl.tools.sql.statement_result import StatementResult
-from noetl.tools.sql.target_table import TargetTable, parse_target_table, quote_identifier
+from noetl.tools.sql.target_table import TargetTable, quote_identifier
 from noetl.tools.sql.text import POSTGRES, Statement, plan_binding
 
 CHUNK = 100 if capabilities.has_stream_chunked() else 1
 """Rows that the driver hands over at a time."""
-_CONVERTED_IN_LOOP = 200
-"""Rows that are converted in the event loop: handing so few to a thread costs more than they take."""
 _CHANGES = {"INSERT", "UPDATE", "DELETE", "MERGE"}
 """Statements that give no rows unless they say RETURNING."""
 _PARAMETER_TYPES = """
@@ -53,140 +43,95 @@ ORDER BY a.attnum
 """
 
 
-class PostgresSession:
-    """One attempt. `current` is the statement that runs, `warnings` what its values lost."""
+class PostgresSession(SqlSession):
+    """One attempt on PostgreSQL."""
 
-    def __init__(self, call: Call, inputs: PostgresInputs, spec: PostgresSpec) -> None:
-        self.current: BoundStatement | None = None
+    dialect = POSTGRES
+
+    def __init__(self, call: Call, inputs: SqlInputs, spec: SqlSpec) -> None:
+        super().__init__(call, inputs, spec)
         self._connection: PostgresConnection | None = None
-        self.warnings: list[str] = []
-        self._call = call
-        self._inputs = inputs
-        self._spec = spec
-        self._row_limit = row_limit(spec)
-        self._drafts = AsyncExitStack()
 
     @property
     def connected(self) -> bool:
         """Whether there is a connection, and it outlived the attempt."""
         return self._connection is not None and not self._connection.closed
 
-    async def run(self, connection: PostgresConnection) -> list[StatementResult]:
+    @property
+    def connection(self) -> PostgresConnection:
+        assert self._connection is not None  # noqa: S101 - statements run after `run_on`
+        return self._connection
+
+    async def run_on(self, connection: PostgresConnection) -> list[StatementResult]:
         """What each statement gave. Raises psycopg.Error, ToolError and ResultError."""
         self._connection = connection
-        async with self._drafts:
-            if self._call.inputs.get("rows") is None:
-                results = await self._run_statements(connection)
-            else:
-                async with open_input_rows(self._call) as rows:
-                    results = [await self._run_rows(connection, rows)]
-        if connection.info.transaction_status != TransactionStatus.IDLE:
-            message = "the SQL leaves a transaction open, which is rolled back: end it with COMMIT"
-            raise ToolError("sql", message)
-        return results
+        return await self.run()
 
-    async def _run_statements(self, connection: PostgresConnection) -> list[StatementResult]:
-        script = bind_statements(self._inputs, POSTGRES)
-        if not in_one_transaction([bound.statement for bound in script], self._spec):
-            return [await self._run_statement(connection, bound) for bound in script]
-        async with connection.transaction():
-            results = [await self._run_statement(connection, bound) for bound in script]
-            self.current = None  # what fails at the COMMIT is no statement of the task
-        return results
+    def transaction(self) -> AbstractAsyncContextManager[object]:
+        return self.connection.transaction()
 
-    async def _run_statement(self, connection: PostgresConnection, bound: BoundStatement) -> StatementResult:
-        self.current = bound
+    async def leaves_transaction_open(self) -> bool:
+        return self.connection.info.transaction_status != TransactionStatus.IDLE
+
+    async def run_statement(self, bound: BoundStatement) -> StatementResult:
         values: DriverRow | None = bound.values
         if values is not None and _has_lists([values]):
-            (values,) = _fit_lists([values], await self._parameter_types(connection, bound.text))
-        cursor = StreamCursor(connection)
-        table: ResultTable | None = None
+            (values,) = _fit_lists([values], await self._parameter_types(bound.text))
+        cursor = StreamCursor(self.connection)
+        collector: RowCollector | None = None
         pending: list[DriverRow] = []
-        count = 0
         stream = cast("AsyncGenerator[DriverRow]", cursor.stream(bound.text, values, size=CHUNK))
         async with aclosing(stream) as rows:
             async for row in rows:
-                if table is None:
-                    table = self._table(cursor)
-                count += 1
-                if self._row_limit is not None and count > self._row_limit:
-                    continue  # all are read: `row_count` counts them, too
                 pending.append(row)
-                if len(pending) >= table.batch_size:
-                    await self._add(table, pending)
+                if len(pending) >= CHUNK:
+                    collector = collector or self._collector(cursor)
+                    await collector.add(pending)
                     pending = []
         if cursor.description is None:
             return StatementResult(row_count=max(cursor.rowcount, 0))
-        table = table or self._table(cursor)
-        await self._add(table, pending)
-        return (await self._result(table))._replace(row_count=count)
+        collector = collector or self._collector(cursor)
+        await collector.add(pending)
+        return await self.finished(collector)
 
-    async def _run_rows(self, connection: PostgresConnection, rows: InputRows) -> StatementResult:
-        if self._inputs.into is not None:
-            return StatementResult(
-                row_count=await _copy_rows(connection, rows, parse_target_table(self._inputs.into))
-            )
-        statement = single_statement(self._inputs, POSTGRES)
-        if self._spec.transaction is False or controls_transaction(statement):
-            return await self._run_each(connection, rows, statement, alone=True)
-        async with connection.transaction():
-            result = await self._run_each(connection, rows, statement, alone=False)
-            self.current = None
-        return result
-
-    async def _run_each(
-        self, connection: PostgresConnection, rows: InputRows, statement: Statement, *, alone: bool
-    ) -> StatementResult:
-        """Runs the statement with every row, one after the other or, in a transaction, in a pipeline."""
+    async def run_with_rows(self, statement: Statement, rows: InputRows) -> StatementResult:
+        """One after the other or, in a transaction, in a pipeline."""
         plan = plan_binding(statement, POSTGRES, named=rows.columns is not None)
         self.current = BoundStatement(statement, plan.text, None, "")
         returning = statement.returning or statement.words[0] not in _CHANGES
-        cursor = StreamCursor(connection)
+        cursor = StreamCursor(self.connection)
         targets: list[TargetType] = []
-        table: ResultTable | None = None
+        collector: RowCollector | None = None
         count = 0
         for batch in rows.pick(plan.keys):
             if _has_lists(batch):
-                targets = targets or await self._parameter_types(connection, plan.text)
+                targets = targets or await self._parameter_types(plan.text)
                 batch = _fit_lists(batch, targets)  # noqa: PLW2901 - the same rows, as the server takes them
-            for part in [[row] for row in batch] if alone else [batch]:
+            for part in [batch] if self.in_transaction else [[row] for row in batch]:
                 await cursor.executemany(plan.text, part, returning=returning)
                 if not returning or cursor.description is None:
                     count += _changed_rows(cursor)
                     continue
-                table = table or self._table(cursor)
-                returned = await _returned_rows(cursor)
-                wanted = returned if self._row_limit is None else returned[: self._row_limit - table.count]
-                await self._add(table, wanted)
-                count += len(returned)
-        if table is None:
+                collector = collector or self._collector(cursor)
+                await collector.add(await _returned_rows(cursor))
+        if collector is None:
             return StatementResult(row_count=count)
-        return (await self._result(table))._replace(row_count=count)
+        return await self.finished(collector)
 
-    async def _parameter_types(self, connection: PostgresConnection, text: str) -> list[TargetType]:
+    async def load_rows(self, rows: InputRows, into: TargetTable) -> int:
+        return await _copy_rows(self.connection, rows, into)
+
+    async def _parameter_types(self, text: str) -> list[TargetType]:
         """What the server takes each parameter of a statement for. Raises psycopg.Error."""
         # Asked only for lists: the server alone knows whether one is an array or JSON, and it costs three
         # round trips.
-        await connection.execute(f"PREPARE noetl_parameters AS {text}")
-        types = await (await connection.execute(_PARAMETER_TYPES)).fetchall()
-        await connection.execute("DEALLOCATE noetl_parameters")
+        await self.connection.execute(f"PREPARE noetl_parameters AS {text}")
+        types = await (await self.connection.execute(_PARAMETER_TYPES)).fetchall()
+        await self.connection.execute("DEALLOCATE noetl_parameters")
         return [TargetType(*names) for names in types]
 
-    def _table(self, cursor: StreamCursor) -> ResultTable:
-        return ResultTable(self._call, [result_column(column) for column in cursor.description or ()])
-
-    async def _add(self, table: ResultTable, rows: list[DriverRow]) -> None:
-        if table.is_spilled or len(rows) > _CONVERTED_IN_LOOP:
-            await asyncio.to_thread(table.add, rows)
-        else:
-            table.add(rows)
-        if table.must_spill and (path := await table.open_spill_file(self._drafts)):
-            await asyncio.to_thread(table.spill, path)
-
-    async def _result(self, table: ResultTable) -> StatementResult:
-        table.finish()
-        self.warnings += table.warnings
-        return await table.result()
+    def _collector(self, cursor: StreamCursor) -> RowCollector:
+        return self.collector([result_column(column) for column in cursor.description or ()])
 
 
 async def _returned_rows(cursor: StreamCursor) -> list[DriverRow]:

@@ -12,21 +12,33 @@ from noetl.model.json import Json
 from noetl.tools.host.input_rules import Inputs, Scalar, Size, exactly_one, literal_text, present_names
 from noetl.tools.python.side_effects import is_side_effect_free
 
+SourceType = Literal["file", "http", "s3", "gcs", "inline", "catalog"]
+
 
 class ScriptSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a script is kept."""
 
-    type: Annotated[
-        Literal["file", "http", "inline", "catalog"], Meta(description="Kind of place the script is in.")
-    ]
+    type: Annotated[SourceType, Meta(description="Kind of place the script is in.")]
     code: Annotated[Code | None, Meta(description="The script itself, for `inline`.")] = None
-    endpoint: Annotated[str | None, Meta(description="Address, for `http`; `uri` will do as well.")] = None
+    endpoint: Annotated[
+        str | None,
+        Meta(
+            description="Address, for `http`; `uri` will do as well. For `s3` and `gcs`, that of the store."
+        ),
+    ] = None
+    bucket: Annotated[
+        str | None,
+        Meta(description="Bucket in which `uri` is the name, for `s3` and `gcs`; or it is in the `uri`."),
+    ] = None
+    region: Annotated[str | None, Meta(description="Region of the bucket, for `s3`.")] = None
     method: Annotated[
         Literal["GET", "POST"] | None, Meta(description="Request method, for `http`. Default `GET`.")
     ] = None
     headers: Annotated[dict[str, Scalar] | None, Meta(description="Request headers, for `http`.")] = None
-    timeout: Annotated[Seconds | None, Meta(description="Seconds that fetching may take, for `http`.")] = None
-    auth: Annotated[Auth | None, Meta(description="Keychain entry to sign in with, for `http`.")] = None
+    timeout: Annotated[Seconds | None, Meta(description="Seconds that fetching may take.")] = None
+    auth: Annotated[Auth | None, Meta(description="Keychain entry or stored credential to sign in with.")] = (
+        None
+    )
 
 
 class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -129,10 +141,13 @@ def _check_script(script: Json) -> Iterator[Fault]:
     code = source_fields.get("code")
     if isinstance(code, str) and (fault := syntax_error(code, "script")):
         yield fault
-    if source_fields.get("type") == "inline":
+    source_type = source_fields.get("type")
+    if source_type == "inline":
         if code is None:
             yield Fault("an inline script needs `source.code`", key="script")
-    elif not present_names(script, "uri") and not present_names(source_fields, "endpoint"):
+    elif not present_names(script, "uri") and (
+        source_type in ("s3", "gcs") or not present_names(source_fields, "endpoint")
+    ):
         yield Fault("the script has no `uri`", key="script", hint="say where it is, for example `./clean.py`")
 
 

@@ -6,12 +6,14 @@ from noetl.tools.objects.object_inputs import RESULT, ObjectInputs, check_object
 
 
 class S3Inputs(ObjectInputs, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One operation on an S3 bucket."""
+    """One operation on a bucket of S3, or of Google Cloud Storage."""
 
 
 def check(inputs: Inputs, _spec: Inputs) -> Iterator[Fault]:
-    """What the action needs, at `s3://` addresses."""
-    return check_object_inputs(inputs, lambda url: url.startswith("s3://"), hint="begin it with `s3://`")
+    """What the action needs, at `s3://` and `gs://` addresses."""
+    return check_object_inputs(
+        inputs, lambda url: url.startswith(("s3://", "gs://")), hint="begin it with `s3://` or `gs://`"
+    )
 
 
 EXAMPLE = """\
@@ -23,7 +25,7 @@ url: s3://reports/2026/orders.csv
 
 KIND = Kind(
     name="s3",
-    summary="Reads, writes, lists, copies or deletes objects in S3 or a store that speaks it.",
+    summary="Reads, writes, lists, copies or deletes objects in S3, a store that speaks it, or Google's.",
     result=RESULT,
     example=EXAMPLE,
     inputs=S3Inputs,

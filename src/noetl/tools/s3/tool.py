@@ -1,15 +1,15 @@
-"""Runs the kind `s3`."""
+"""Runs the kind `s3`: objects in S3, and in Google Cloud Storage."""
 
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import obstore
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
-from obstore.store import S3Store
+from obstore.store import GCSStore, S3Store
 
 from noetl.model.json import Json
 from noetl.model.outcome import Outcome, ToolError
@@ -17,7 +17,10 @@ from noetl.ports.tool import Call
 from noetl.tools.host.tool_attempt import inputs_of
 from noetl.tools.objects.content import media_type_by_suffix
 from noetl.tools.objects.operation import open_put_source, read_value, run_operation, store_file
+from noetl.tools.s3.gcs_client import gcs_client_config, gcs_credential_error, open_gcs_store
 from noetl.tools.s3.kind import S3Inputs, check
+
+ObjectStore: TypeAlias = S3Store | GCSStore
 
 PART = 8 << 20
 """Bytes of one part of an upload, and of one piece of a download."""
@@ -37,13 +40,15 @@ _SPELLINGS = {
 }
 
 
-class S3Address(NamedTuple):
+class ObjectAddress(NamedTuple):
+    scheme: str
+    """`s3`, or `gs` for Google Cloud Storage."""
     bucket: str
     name: str
 
     @property
     def url(self) -> str:
-        return f"s3://{self.bucket}/{self.name}"
+        return f"{self.scheme}://{self.bucket}/{self.name}"
 
 
 class S3Tool:
@@ -60,10 +65,10 @@ async def _run_action(call: Call) -> Any:
     inputs = inputs_of(call, S3Inputs)
     for fault in check({**call.inputs, "auth": None}, {}):
         raise ToolError("input", fault.message)
-    config = s3_client_config(call.inputs.get("auth"))
     address = _parse_address(inputs.url, needs_name=inputs.action != "list")
-    with _as_tool_error(address):
-        store = _open_store(address.bucket, config)
+    config = _client_config(address, call.inputs.get("auth"))
+    with _as_tool_error(address, config):
+        store = _open_store(address, config)
         match inputs.action:
             case "get":
                 return await _get(call, inputs, store, address)
@@ -78,7 +83,7 @@ async def _run_action(call: Call) -> Any:
                 return await _list(store, address)
 
 
-async def _get(call: Call, inputs: S3Inputs, store: S3Store, address: S3Address) -> Any:
+async def _get(call: Call, inputs: S3Inputs, store: ObjectStore, address: ObjectAddress) -> Any:
     async with call.objects.draft() as draft:
         await _download(store, address.name, draft.path)
         if inputs.format not in (None, "bytes"):
@@ -87,7 +92,7 @@ async def _get(call: Call, inputs: S3Inputs, store: S3Store, address: S3Address)
         return await store_file(call, draft.path, media_type_by_suffix(name), name=name, url=address.url)
 
 
-async def _put(store: S3Store, address: S3Address, path: Path, media_type: str) -> Json:
+async def _put(store: ObjectStore, address: ObjectAddress, path: Path, media_type: str) -> Json:
     size = path.stat().st_size
     stored = await obstore.put_async(
         store,
@@ -101,20 +106,22 @@ async def _put(store: S3Store, address: S3Address, path: Path, media_type: str) 
 
 
 async def _copy(
-    call: Call, store: S3Store, config: dict[str, Any], address: S3Address, target: S3Address
+    call: Call, store: ObjectStore, config: dict[str, Any], address: ObjectAddress, target: ObjectAddress
 ) -> Json:
+    if target.scheme != address.scheme:
+        raise ToolError(
+            "input", f"`{address.url}` cannot be copied to `{target.url}`: `get` it, then `put` it"
+        )
     if target.bucket == address.bucket:
         await obstore.copy_async(store, address.name, target.name)
         size = (await obstore.head_async(store, target.name))["size"]
         return {"url": target.url, "size": size}
     async with call.objects.draft() as draft:
         await _download(store, address.name, draft.path)
-        return await _put(
-            _open_store(target.bucket, config), target, draft.path, media_type_by_suffix(target.name)
-        )
+        return await _put(_open_store(target, config), target, draft.path, media_type_by_suffix(target.name))
 
 
-async def _delete(store: S3Store, address: S3Address) -> Json:
+async def _delete(store: ObjectStore, address: ObjectAddress) -> Json:
     try:
         await obstore.head_async(store, address.name)
     except FileNotFoundError:
@@ -123,7 +130,7 @@ async def _delete(store: S3Store, address: S3Address) -> Json:
     return {"url": address.url, "deleted": True}
 
 
-async def _list(store: S3Store, address: S3Address) -> Json:
+async def _list(store: ObjectStore, address: ObjectAddress) -> Json:
     objects: list[Json] = []
     # The client lists by whole folders: what begins with the rest of the name is chosen here.
     folder, _, _ = address.name.rpartition("/")
@@ -134,7 +141,7 @@ async def _list(store: S3Store, address: S3Address) -> Json:
             modified_at = meta["last_modified"].astimezone(UTC).isoformat(timespec="seconds")
             objects.append(
                 {
-                    "url": S3Address(address.bucket, meta["path"]).url,
+                    "url": address._replace(name=meta["path"]).url,
                     "name": meta["path"].rpartition("/")[2],
                     "size": meta["size"],
                     "modified_at": modified_at,
@@ -146,7 +153,7 @@ async def _list(store: S3Store, address: S3Address) -> Json:
     return sorted(objects, key=lambda item: str(item["url"]) if isinstance(item, dict) else "")
 
 
-async def _download(store: S3Store, name: str, target: Path) -> None:
+async def _download(store: ObjectStore, name: str, target: Path) -> None:
     response = await obstore.get_async(store, name)
     with target.open("wb") as file:
         async for piece in response.stream(min_chunk_size=PART):
@@ -157,15 +164,20 @@ def _etag(text: str | None) -> str | None:
     return text.strip('"') if text else None
 
 
-def _parse_address(url: str, *, needs_name: bool = True) -> S3Address:
-    bucket, _, name = url.removeprefix("s3://").partition("/")
-    if not url.startswith("s3://") or not bucket or (needs_name and not name.strip("/")):
-        raise ToolError("input", f"`{url}` names no object: s3://BUCKET/NAME")
+def _parse_address(url: str, *, needs_name: bool = True) -> ObjectAddress:
+    scheme, _, rest = url.partition("://")
+    bucket, _, name = rest.partition("/")
+    if scheme not in ("s3", "gs") or not bucket or (needs_name and not name.strip("/")):
+        raise ToolError("input", f"`{url}` names no object: s3://BUCKET/NAME or gs://BUCKET/NAME")
     if not _BUCKET.fullmatch(bucket):
         raise ToolError("input", f"`{bucket}` cannot be the name of a bucket")
     if needs_name and (name.startswith("/") or name.endswith("/")):
         raise ToolError("input", f"`{url}` names no object: its name begins or ends with `/`")
-    return S3Address(bucket, name)
+    return ObjectAddress(scheme, bucket, name)
+
+
+def _client_config(address: ObjectAddress, auth: Any) -> dict[str, Any]:
+    return gcs_client_config(auth) if address.scheme == "gs" else s3_client_config(auth)
 
 
 def s3_client_config(auth: Any) -> dict[str, Any]:
@@ -195,11 +207,13 @@ def s3_client_config(auth: Any) -> dict[str, Any]:
     return config
 
 
-def _open_store(bucket: str, config: dict[str, Any]) -> S3Store:
+def _open_store(address: ObjectAddress, config: dict[str, Any]) -> ObjectStore:
+    if address.scheme == "gs":
+        return open_gcs_store(address.bucket, config)
     if "endpoint" in config:
         config = {"region": "us-east-1", **config}
     return S3Store(
-        bucket,
+        address.bucket,
         config=config,  # type: ignore[arg-type]  # a mapping of known keys
         # Whether it is encrypted is what the endpoint says; that of Amazon is.
         client_options={"allow_http": True, "timeout": "3600s", "connect_timeout": "10s"},
@@ -209,7 +223,7 @@ def _open_store(bucket: str, config: dict[str, Any]) -> S3Store:
 
 
 @contextmanager
-def _as_tool_error(address: S3Address) -> Iterator[None]:
+def _as_tool_error(address: ObjectAddress, config: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
@@ -224,7 +238,8 @@ def _as_tool_error(address: S3Address) -> Iterator[None]:
     except (PermissionDeniedError, UnauthenticatedError):
         raise ToolError("permission", f"the credential does not allow this on {address.url}") from None
     except BaseError as error:
-        raise _client_error(address, str(error).strip("'\" \n")) from None
+        message = str(error).strip("'\" \n")
+        raise gcs_credential_error(message, config) or _client_error(address, message) from None
     except ValueError as error:
         raise ToolError("input", f"`{address.url}` names no object: {error}") from None
     except Exception as error:  # the client's own panic, a class that cannot be imported
@@ -233,7 +248,7 @@ def _as_tool_error(address: S3Address) -> Iterator[None]:
         raise ToolError("credential", "the environment does not say where S3 is: see AWS_ENDPOINT") from None
 
 
-def _client_error(address: S3Address, message: str) -> ToolError:
+def _client_error(address: ObjectAddress, message: str) -> ToolError:
     if "NoSuchBucket" in message:
         return ToolError("not_found", f"there is no bucket `{address.bucket}`")
     if message.startswith("Generic S3 error: Missing") or _INSTANCE_METADATA.search(message):

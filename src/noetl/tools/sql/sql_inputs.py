@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
-from noetl.dsl.document.kinds import Auth, Fault, Spelling, Sql, TaskSpec
+from noetl.dsl.document.kinds import Auth, Fault, Seconds, Spelling, Sql, TaskSpec
 from noetl.model.json import Json
 from noetl.model.reference import MARKER
-from noetl.tools.host.input_rules import Inputs, at_most_one, present_names
+from noetl.tools.host.input_rules import Inputs, at_most_one, exactly_one, present_names
 
 Statements: TypeAlias = Sql | Annotated[list[Sql], Meta(min_length=1)]
 
@@ -51,6 +51,30 @@ class SqlSpec(TaskSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = None
 
 
+class ConnectionPool(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The connections a worker keeps open to one server."""
+
+    min: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="Connections kept when nothing uses them. Default 0."),
+    ] = None
+    max: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="Most connections at once. Default 10.")
+    ] = None
+    timeout: Annotated[
+        Seconds | None, Meta(description="Seconds to wait for a free one; at most the attempt's own.")
+    ] = None
+
+
+class PooledSqlSpec(SqlSpec, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The knobs of a task on a database server."""
+
+    pool: Annotated[
+        str | ConnectionPool | None,
+        Meta(description="A mapping sizes the connection pool; a name is the worker pool that runs it."),
+    ] = None  # type: ignore[assignment]  # every kind has the name, these the mapping, too
+
+
 DEFAULTS: dict[str, Json] = {"transaction": True, "fetch": "all"}
 
 RESULT = (
@@ -88,3 +112,17 @@ def check_sql_inputs(inputs: Inputs) -> Iterator[Fault]:
         yield Fault("rows run through one statement", key=statements[0], hint="use a task for each")
     if inputs.get("params") is not None:
         yield Fault("`params` cannot stand beside `rows`", key="params", hint="each row binds its own values")
+
+
+def check_server_inputs(inputs: Inputs, spec: Inputs) -> Iterator[Fault]:
+    """SQL, one way to reach the server, and a size that a pool can have."""
+    yield from exactly_one(inputs, "auth", "dsn", hint="name a `keychain` entry with `auth`")
+    yield from check_sql_inputs(inputs)
+    yield from check_pool(spec)
+
+
+def check_pool(spec: Inputs) -> Iterator[Fault]:
+    pool = spec.get("pool")
+    least, most = (pool.get("min"), pool.get("max")) if isinstance(pool, dict) else (None, None)
+    if isinstance(least, int) and isinstance(most, int) and least > most:
+        yield Fault("`pool.min` is more than `pool.max`", key="pool", hint="let `min` be the smaller one")

@@ -121,6 +121,6 @@ def in_one_transaction(statements: Sequence[Statement], spec: SqlSpec) -> bool:
 def controls_transaction(statement: Statement) -> bool:
     """Whether it begins or ends a transaction; going back to a savepoint does not."""
     first = statement.words[:1]
-    if not first or first[0] not in _CONTROL:
+    if not first or first[0] not in _CONTROL or statement.has_body:
         return False
     return not (first[0] == "ROLLBACK" and "TO" in statement.words)

@@ -1,6 +1,7 @@
 """The table that rows go into, as `into` names it."""
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 from noetl.model.outcome import ToolError
@@ -12,10 +13,14 @@ _INTO = re.compile(
 
 
 class TargetTable(NamedTuple):
-    """A table as SQL names it, and the columns that are named with it."""
+    """A table as SQL names it, and the columns that are named with it.
+
+    `parts` are the names of which its name is made, without quotes and as they are written.
+    """
 
     table: str
     columns: list[str]
+    parts: list[str]
 
 
 def parse_target_table(text: str) -> TargetTable:
@@ -24,8 +29,9 @@ def parse_target_table(text: str) -> TargetTable:
     if match is None:
         message = f"`into` names no table: {text!r}"
         raise ToolError("input", f'{message}: write `table`, `schema.table` or `"Table" (a, b)`')
-    columns = re.findall(_NAME, match["columns"] or "")
-    return TargetTable(match["table"], [_unquote(name) for name in columns])
+    columns = re.findall(_NAME, match["columns"] or "")  # in lower case, as PostgreSQL has it
+    parts = [_unquote(name, str) for name in re.findall(_NAME, match["table"])]
+    return TargetTable(match["table"], [_unquote(name, str.lower) for name in columns], parts)
 
 
 def quote_identifier(name: str) -> str:
@@ -34,6 +40,6 @@ def quote_identifier(name: str) -> str:
     return f'"{doubled}"'
 
 
-def _unquote(name: str) -> str:
-    """What a name stands for: lower case unless it is quoted, as PostgreSQL has it."""
-    return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
+def _unquote(name: str, fold: Callable[[str], str]) -> str:
+    """What a name stands for: unless it is quoted, in the case that the server gives it."""
+    return name[1:-1].replace('""', '"') if name.startswith('"') else fold(name)

@@ -1,5 +1,6 @@
 """The secrets of one execution: for the kernel, for its tools, and out of all that is written."""
 
+import contextlib
 import secrets
 import string
 from collections.abc import Mapping
@@ -8,6 +9,7 @@ from typing import Any
 
 from msgspec import structs
 
+from noetl.credentials.computed_entry import EntryInputs, reads_execution, workload_keys
 from noetl.credentials.credential import (
     Credential,
     credential_field,
@@ -20,17 +22,18 @@ from noetl.credentials.masker import Masker
 from noetl.credentials.providers import CredentialRequest
 from noetl.credentials.resolver import (
     CredentialResolver,
-    credential_request,
     entries_in_use,
     unavailable_message,
 )
 from noetl.dsl.document.selection import Selection
 from noetl.kernel.pipeline.moves import RunTask
 from noetl.kernel.pipeline.task_inputs import Secrets
+from noetl.kernel.references.resolve import secret_keys_in, substitute_fetched
 from noetl.model.outcome import ErrorInfo, Outcome, ToolError, failed
 from noetl.model.reference import encode_value
 from noetl.model.secret import (
     MASK,
+    SecretLost,
     SecretOrigin,
     form_pairs,
     lost_part,
@@ -38,6 +41,7 @@ from noetl.model.secret import (
     secret_marker,
     secret_text,
     secret_text_marker,
+    secrets_in,
 )
 from noetl.ports.credentials import CredentialError, FoundCredential
 from noetl.ports.ledger import Ledger
@@ -59,6 +63,9 @@ MOST_DECOYS = 1_000
 HEADERS = frozenset({"authorization", "cookie", "proxy-authorization", "set-cookie"})
 """Headers that are never recorded."""
 
+_TOKEN_KINDS = ("google_id_token", "oauth2")
+"""Kinds whose values are asked for anew when a server does not take them any more."""
+
 
 class Keychain:
     """Made when an execution first needs one. Nothing of it runs before `open` is done."""
@@ -71,6 +78,8 @@ class Keychain:
         self._known: dict[SecretOrigin, Credential] = {}
         self._warnings: list[str] = []
         self._decoys: dict[Any, str] = {}
+        self._inputs: EntryInputs | None = None
+        self._kept_origins: dict[SecretOrigin, SecretOrigin] = {}
         self.masker = Masker(self._hold_value)
         self.failures = FetchFailures(SYSTEM.monotonic)
         self.requested_keys: set[str] = set()
@@ -92,12 +101,33 @@ class Keychain:
         """The entries that the playbook declares."""
         return self._ledger.playbook.keychain
 
-    async def open(self) -> None:
+    async def open(self, workload: Mapping[str, Any]) -> None:
         """Knows all that tasks may use, so that it is masked; what cannot be had is told when it is used."""
         if not self.opened:
-            for name in entries_in_use(self._ledger.playbook):
+            names = entries_in_use(self._ledger.playbook)
+            self._inputs = await self._entry_inputs(names, workload)
+            for name in names:
                 await self.fetch((self.key_of(name),))
             self.opened = True
+
+    async def _entry_inputs(self, names: list[str], workload: Mapping[str, Any]) -> EntryInputs:
+        """What entries are computed from: the workload, with the secrets in it that they read."""
+        read = workload_keys(self._ledger.playbook, names)
+        secret = {
+            key
+            for key, value in workload.items()
+            if (read is None or key in read) and next(secrets_in(value), None) is not None
+        }
+        if secret:
+            with contextlib.suppress(
+                SecretLost
+            ):  # what cannot be had again stays hidden, and says so when read
+                await self.fetch(tuple(secret_keys_in({key: workload[key] for key in secret})))
+            workload = {
+                key: substitute_fetched(value, self.secrets.revealed, set()) if key in secret else value
+                for key, value in workload.items()
+            }
+        return EntryInputs(workload, self._ledger.execution_id, frozenset(secret))
 
     def key_of(self, name: str) -> str:
         """Under which a declared entry is asked for."""
@@ -106,9 +136,10 @@ class Keychain:
     async def fetch(self, keys: tuple[str, ...]) -> None:
         """Has these secrets at hand, or knows why not."""
         for key in keys:
-            requested = origin_of_key(key)
+            logged = origin_of_key(key)
+            requested = self._declared_origin(logged)
             origin = structs.replace(requested, path=())
-            if requested != origin or origin.execution:
+            if logged.path or logged.execution:
                 self.requested_keys.add(key)
             if origin.execution:
                 await self._unseal(key, origin)
@@ -141,12 +172,32 @@ class Keychain:
 
     def cached(self, origin: SecretOrigin) -> Credential | None:
         """The credential of an origin, if nobody has to be asked."""
-        credential_origin = structs.replace(origin, path=())
+        credential_origin = structs.replace(self._declared_origin(origin), path=())
         entry = self._entries.get(credential_origin.key)
+        playbook = self._ledger.playbook
+        if (
+            entry is not None
+            and origin.playbook == playbook.hash
+            and playbook.keychain[origin.name].templates
+        ):
+            # Computed again: an entry that it reads may have another value by now, a new token for example.
+            folder = str(self._ledger.folder)
+            entry = self._resolver.request_at_hand(playbook, folder, origin.name, self._inputs)
         credential = self._resolver.cached(entry) if entry is not None else None
         if credential is not None:
             self._remember(credential, credential_origin)
         return credential
+
+    def marker_origin(self, origin: SecretOrigin) -> SecretOrigin:
+        """What the log says of where a credential comes from."""
+        return self._kept_origins.get(origin, origin)
+
+    def _declared_origin(self, origin: SecretOrigin) -> SecretOrigin:
+        """The origin of an entry of this execution as its playbook declares it: it can be computed again."""
+        ledger = self._ledger
+        if (origin.playbook, origin.execution) != (ledger.playbook.hash, ledger.execution_id):
+            return origin
+        return SecretOrigin(origin.name, origin.path, origin.playbook)
 
     def last_known(self, name: str) -> Credential | None:
         """What a declared entry was when it was last had."""
@@ -154,7 +205,7 @@ class Keychain:
 
     def reveal(self, key: str) -> Any:
         """The value of a secret. Raises KeyError if it is not at hand."""
-        origin = origin_of_key(key)
+        origin = self._declared_origin(origin_of_key(key))
         if origin.execution:
             return self._memory[key]
         credential = self.cached(origin)
@@ -171,7 +222,8 @@ class Keychain:
             raise ToolError(
                 "credential", unavailable_message(name, error), retryable=error.retryable
             ) from None
-        return FoundCredential(credential.fields, mark_fields(credential.fields, origin), credential.kind)
+        markers = mark_fields(credential, self.marker_origin(origin))
+        return FoundCredential(credential.fields, markers, credential.kind)
 
     async def resolve_auth(
         self, inputs: Mapping[str, Any]
@@ -192,7 +244,7 @@ class Keychain:
                 credential, origin = await self._credential_named(auth)
             except CredentialError as error:
                 raise CredentialError(unavailable_message(auth, error), retryable=error.retryable) from None
-            token_request = self._entries[origin.key] if credential.kind == "oauth2" else None
+            token_request = self._entries[origin.key] if credential.kind in _TOKEN_KINDS else None
             return credential.auth_fields, token_request
         if isinstance(auth, Mapping) and _wants_token(auth):
             fields = {name: value for name, value in auth.items() if name not in ("kind", "type")}
@@ -308,7 +360,8 @@ class Keychain:
         if origin.playbook and origin.playbook != playbook.hash:
             playbook, folder = await ledger.playbook_of(origin.playbook)
         provider = "keychain" if origin.playbook else origin.provider
-        return credential_request(playbook, str(folder), origin.name, provider)
+        inputs = self._inputs if playbook is ledger.playbook else None
+        return await self._resolver.request(playbook, str(folder), origin.name, provider, inputs)
 
     async def _credential_named(self, name: str, provider: str = "") -> tuple[Credential, SecretOrigin]:
         """A credential by its name. Raises CredentialError."""
@@ -324,8 +377,14 @@ class Keychain:
         if self._known.get(origin) is credential:
             return
         self._known[origin] = credential
-        for path, value in secrets_of(credential.fields):
-            if not self.masker.add(value, structs.replace(origin, path=path)):
+        playbook = self._ledger.playbook
+        if origin.playbook == playbook.hash and reads_execution(playbook, origin.name):
+            # Another execution, a child for example, cannot compute it: it gets the value from who knows it.
+            own_origin = structs.replace(origin, execution=self._ledger.execution_id)
+            self._kept_origins[origin] = self._memory.keep(dict(credential.fields), own_origin)
+        marked = self.marker_origin(origin)
+        for path, value in credential.secrets:
+            if not self.masker.add(value, structs.replace(marked, path=path)):
                 field = ".".join(map(str, path))
                 reason = "is so short that it is masked only where it is a whole value"
                 self._warnings.append(f"`{field}` of the credential `{origin.name}` {reason}")

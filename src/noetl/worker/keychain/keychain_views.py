@@ -6,7 +6,13 @@ from typing import Any, Protocol
 
 from msgspec import structs
 
-from noetl.credentials.credential import Credential, mark_fields, replace_at_field_path, secrets_of
+from noetl.credentials.credential import (
+    Credential,
+    credential_field,
+    mark_fields,
+    replace_at_field_path,
+    value_at_field_path,
+)
 from noetl.kernel.references.resolve import Unfetched
 from noetl.model.reference import encode_value, escape
 from noetl.model.secret import SECRET_KEY_PREFIX, SecretOrigin, lost_part, origin_of_key, secret_text_marker
@@ -56,9 +62,11 @@ class SecretMemory(Mapping[str, Any]):
     def __getitem__(self, key: str) -> Any:
         origin = origin_of_key(key)
         value, _ = self._values[structs.replace(origin, path=())]
-        for step in origin.path:
-            value = value[step]
-        return value
+        return (
+            credential_field(value, origin.path)
+            if isinstance(value, dict)
+            else value_at_field_path(value, origin.path)
+        )
 
     def __iter__(self) -> Iterator[str]:
         return (origin.key for origin in self._values)
@@ -106,6 +114,8 @@ class SecretSource(Protocol):
 
     def cached(self, origin: SecretOrigin) -> Credential | None: ...
 
+    def marker_origin(self, origin: SecretOrigin) -> SecretOrigin: ...
+
     def last_known(self, name: str) -> Credential | None: ...
 
     def decoy_of(self, value: Any) -> str: ...
@@ -148,8 +158,8 @@ class MaskedValues(SecretValues):
         credential = self._keychain.last_known(name)
         if credential is None:
             return dict(secret_text_marker([lost_part()]))
-        origin = origin_of_key(self._keychain.key_of(name))
-        return escape({**mark_fields(credential.fields, origin, public=True), "kind": credential.kind})
+        origin = self._keychain.marker_origin(origin_of_key(self._keychain.key_of(name)))
+        return escape({**mark_fields(credential, origin, public=True), "kind": credential.kind})
 
 
 class DecoyValues(SecretValues):
@@ -160,7 +170,7 @@ class DecoyValues(SecretValues):
             raise KeyError(name)
         credential = self._keychain.last_known(name)
         fields: Any = dict(credential.fields) if credential is not None else {}
-        for path, value in secrets_of(credential.fields) if credential is not None else ():
+        for path, value in credential.secrets if credential is not None else ():
             fields = replace_at_field_path(fields, path, self._keychain.decoy_of(value))
         return escape({**fields, "kind": credential.kind if credential is not None else ""})
 

@@ -1,17 +1,14 @@
+import type { ComponentType } from "preact";
 import { useState } from "preact/hooks";
-import { asProblem, post } from "../../api/client";
-import type { ExecutionDetail, OperationAnswer, ReopenPreview } from "../../api/types";
+import { post } from "../../api/client";
+import type { ExecutionDetail, OperationAnswer } from "../../api/types";
 import { command } from "../../format/command";
-import { plural } from "../../format/number";
 import { href, navigate } from "../../router";
 import { may } from "../../session";
 import { confirm } from "../../shell/dialog";
 import { toast } from "../../shell/toasts";
 import { Button } from "../../view/parts";
-import { exportPage } from "./export";
-import { ForkDialog } from "./fork";
 import type { ExecutionModel } from "./model";
-import { SignalDialog } from "./signal";
 
 /**
  * What can be done with it as it stands. Each asks first and shows its command; roles hide what they forbid.
@@ -19,7 +16,7 @@ import { SignalDialog } from "./signal";
  * What goes away when it ends stands at the left: what stays does not move.
  */
 export function Actions({ model, detail }: { model: ExecutionModel; detail: ExecutionDetail }) {
-  const [dialog, setDialog] = useState<"fork" | "signal" | null>(null);
+  const [Dialog, setDialog] = useState<ComponentType<{ model: ExecutionModel; close: () => void }> | null>(null);
   const id = detail.execution_id;
   const operator = may("operator");
   const over = model.isOver.value;
@@ -29,23 +26,8 @@ export function Actions({ model, detail }: { model: ExecutionModel; detail: Exec
     toast(answer.steps?.length ? `${said}: ${answer.steps.join(", ")}` : said);
     await model.refresh();
   };
-  const retry = async () => {
-    let preview: ReopenPreview;
-    try {
-      preview = await post<ReopenPreview>(model.route("retry"), { query: { dry_run: true } });
-    } catch (error) {
-      const problem = asProblem(error);
-      toast(problem.detail || problem.title, "bad");
-      return;
-    }
-    confirm({
-      title: "Retry",
-      text: <Reopened preview={preview} />,
-      verb: "Retry",
-      command: command("executions", "retry", id),
-      act: () => act("retry", {}, "Retried"),
-    });
-  };
+  const open = (load: () => Promise<ComponentType<{ model: ExecutionModel; close: () => void }>>) => void late(async () => { const loaded = await load(); setDialog(() => loaded); });
+  const hasFailedIterations = (model.timeline.value?.bars ?? []).some((bar) => bar.status === "completed" && bar.loop?.failed);
   const cancel = () =>
     confirm({
       title: "Cancel this execution",
@@ -73,31 +55,27 @@ export function Actions({ model, detail }: { model: ExecutionModel; detail: Exec
     });
   return (
     <div class="execution-actions">
-      {operator && failed && <Button kind="primary" icon="retry" onClick={() => void retry()}>Retry{failedSteps(detail)}</Button>}
+      {operator && failed && <Button kind="primary" icon="retry" onClick={() => open(async () => (await import("./reopen")).RetryDialog)}>Retry{failedSteps(detail)}</Button>}
+      {operator && hasFailedIterations && <Button icon="retry" title="Runs the failed iterations of loops again" onClick={() => open(async () => (await import("./reopen")).RedriveDialog)}>Redrive</Button>}
       {operator && detail.status === "paused" && <Button kind="primary" icon="play" onClick={resume}>Resume</Button>}
       {operator && detail.status === "running" && <Button icon="pause" onClick={pause}>Pause</Button>}
-      {operator && !over && <Button icon="bell" onClick={() => setDialog("signal")}>Signal</Button>}
+      {operator && !over && <Button icon="bell" onClick={() => open(async () => (await import("./signal")).SignalDialog)}>Signal</Button>}
       {operator && !over && <Button kind="danger" icon="stop" onClick={cancel}>Cancel</Button>}
-      {detail.forked_from && <Button onClick={() => navigate(href(`/compare/${detail.forked_from}/${id}`))}>Compare</Button>}
-      {operator && <Button icon="fork" onClick={() => setDialog("fork")}>Fork here</Button>}
-      {!model.isExported && <Button icon="save" title="One file with everything that is shown, to be read without a server" onClick={() => void exportPage(model)}>Export</Button>}
-      {dialog === "fork" && <ForkDialog model={model} close={() => setDialog(null)} />}
-      {dialog === "signal" && <SignalDialog model={model} close={() => setDialog(null)} />}
+      {detail.forked_from && !model.isExported && <Button onClick={() => navigate(href(`/compare/${detail.forked_from}/${id}`))}>Compare</Button>}
+      {operator && <Button icon="fork" onClick={() => open(async () => (await import("./fork")).ForkDialog)}>Fork here</Button>}
+      {!model.isExported && <Button icon="save" title="One file with everything that is shown, to be read without a server" onClick={() => void late(async () => (await import("./export")).exportPage(model))}>Export</Button>}
+      {Dialog && <Dialog model={model} close={() => setDialog(null)} />}
     </div>
   );
 }
 
-/** What a retry would do: which runs reopen, what counts no longer, which effects happen again. */
-function Reopened({ preview }: { preview: ReopenPreview }) {
-  const effects = preview.repeats.filter((task) => task.effect !== "none");
-  return (
-    <div class="stack tight">
-      <p>{plural(preview.runs.length, "run")} reopened: <b>{[...new Set(preview.runs.map((run) => run.step))].join(", ")}</b>. What completed is kept.</p>
-      {preview.iterations > 0 && <p>{plural(preview.iterations, "iteration")} run again.</p>}
-      {preview.superseded.length > 0 && <p>Counts no longer: {preview.superseded.join(", ")}.</p>}
-      {effects.length > 0 && <p>Runs again and may change something outside: {effects.map((task) => `${task.step} · ${task.task}`).join(", ")}.</p>}
-    </div>
-  );
+/** Does what needs a part of the page that is loaded only then: nobody waits for it at first sight. */
+async function late(act: () => Promise<void>): Promise<void> {
+  try {
+    await act();
+  } catch {
+    toast("This part of the page cannot be loaded. The server may have a new release: load the page again.", "bad");
+  }
 }
 
 function failedSteps(detail: ExecutionDetail): string {

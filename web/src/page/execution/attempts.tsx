@@ -4,7 +4,7 @@ import type { AttemptBar, RunBar, RunDetail } from "../../api/types";
 import type { Marker } from "../../format/json";
 import { plural } from "../../format/number";
 import { duration } from "../../format/time";
-import { place, setQuery } from "../../router";
+import { queryValue, setQuery } from "../../router";
 import { runAt } from "../../time/bars";
 import { Button, Problem } from "../../view/parts";
 import { Status } from "../../view/status";
@@ -19,7 +19,7 @@ import { EventButton } from "./why";
 export function Attempts({ model, step }: { model: ExecutionModel; step: string }) {
   const at = model.at.value;
   const runs = (model.timeline.value?.bars ?? []).filter((bar) => bar.step === step && bar.seq <= at);
-  const asked = place.value.query.get("run");
+  const asked = queryValue("run");
   const bar = runs.find((item) => item.run === asked) ?? runs[runs.length - 1];
   if (!bar) return <p class="muted">{step} has not run at this event.</p>;
   return (

@@ -2,11 +2,13 @@ import type { ComponentChildren } from "preact";
 import { get } from "../../api/client";
 import type { StepExplanation } from "../../api/types";
 import { isMapping, type Mapping } from "../../format/json";
+import { late } from "../../view/late";
 import { Problem } from "../../view/parts";
 import { Value } from "../../view/value";
 import { useAnswer } from "./answer";
 import type { ExecutionModel } from "./model";
-import { StoredValue } from "./stored-value";
+
+const StoredValue = late(async () => (await import("./stored-value")).StoredValue);
 
 /** What `…/state` says of an execution at an event. */
 interface StateDocument {

@@ -1,11 +1,12 @@
-import { place, setQuery } from "../../router";
+import { queryValue, setQuery } from "../../router";
+import { late } from "../../view/late";
 import { Button } from "../../view/parts";
-import { Attempts } from "./attempts";
 import { Data } from "./data";
-import { Logs } from "./logs";
 import type { ExecutionModel } from "./model";
 import { Why } from "./why";
 
+const Logs = late(async () => (await import("./logs")).Logs);
+const Attempts = late(async () => (await import("./attempts")).Attempts);
 const TABS = [
   ["why", "Why"],
   ["data", "Data"],
@@ -17,7 +18,7 @@ type Tab = (typeof TABS)[number][0];
 /** The chosen step, or the execution as a whole, at the event. */
 export function Details({ model }: { model: ExecutionModel }) {
   const step = model.step.value;
-  const asked = place.value.query.get("tab") as Tab | null;
+  const asked = queryValue("tab") as Tab | null;
   const tabs = step === null ? TABS.filter(([name]) => name === "data" || name === "logs") : TABS;
   const tab = tabs.find(([name]) => name === asked)?.[0] ?? tabs[0]![0];
   const choose = (name: Tab) => setQuery({ tab: name });

@@ -8,7 +8,7 @@ import { may } from "../../session";
 import { Dialog } from "../../shell/dialog";
 import { toast } from "../../shell/toasts";
 import { Button, CommandLine, Problem } from "../../view/parts";
-import { mappingOf } from "./json-field";
+import { mappingOf } from "../../format/json";
 import type { ExecutionModel } from "./model";
 import { SourceLine } from "./source-line";
 

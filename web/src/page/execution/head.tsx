@@ -29,8 +29,8 @@ export function Head({ model, detail }: { model: ExecutionModel; detail: Executi
           {detail.ended_at === null ? <Duration from={detail.started_at} until={null} /> : <span class="time">{duration(detail.duration_ms)}</span>}
         </span>
         <span class="muted execution-began">began <Time at={detail.started_at} /></span>
-        {detail.parent && <a class="small nowrap" href={href(`/executions/${detail.parent}`)}>parent</a>}
-        {detail.forked_from && <a class="small nowrap" href={href(`/compare/${detail.forked_from}/${detail.execution_id}`)}>forked: compare</a>}
+        {detail.parent && !model.isExported && <a class="small nowrap" href={href(`/executions/${detail.parent}`)}>parent</a>}
+        {detail.forked_from && !model.isExported && <a class="small nowrap" href={href(`/compare/${detail.forked_from}/${detail.execution_id}`)}>forked: compare</a>}
         <Labels labels={detail.labels} />
       </div>
       <Actions model={model} detail={detail} />

@@ -26,6 +26,8 @@ export class History {
   private places: string[] = [];
   private counts: number[] = [];
   private taken = new Map<string, number>();
+  /** By run: the events that ended its iterations, ascending. */
+  private readonly iterationEnds = new Map<string, number[]>();
   private at = 0;
 
   get last(): number {
@@ -52,6 +54,7 @@ export class History {
       this.step.push(index.step[row]!);
       this.run.push(index.run[row]!);
       this.deltas.push(index.marking[row]!);
+      if (this.names[names[index.name[row]!]!] === "LoopIterationCompleted") this.addIterationEnd(index.run[row]!);
       this.arcs.push(this.arcOf(index.step[row]!, index.run[row]!, index.arc[row]!));
     }
     for (const seq of index.errors) this.errors.add(seq);
@@ -81,14 +84,7 @@ export class History {
 
   /** The last event at or before a time; 1 if all are later. */
   seqAtTime(time: number): number {
-    let low = 0;
-    let high = this.last;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.times[middle]! <= time) low = middle + 1;
-      else high = middle;
-    }
-    return Math.max(low, 1);
+    return Math.max(countUpTo(this.times, time), 1);
   }
 
   /** Where a fork at this event begins: the end of its append. */
@@ -98,12 +94,10 @@ export class History {
 
   /** Of each run, by its name, how many of its iterations had ended by an event. */
   endedIterations(seq: number): ReadonlyMap<string, number> {
-    const name = this.names.indexOf("LoopIterationCompleted");
     const counts = new Map<string, number>();
-    for (let row = 0; row < seq; row++) {
-      if (this.name[row] !== name) continue;
-      const run = this.runs[this.run[row]!]!;
-      counts.set(run, (counts.get(run) ?? 0) + 1);
+    for (const [run, ends] of this.iterationEnds) {
+      const count = countUpTo(ends, seq);
+      if (count) counts.set(run, count);
     }
     return counts;
   }
@@ -168,8 +162,28 @@ export class History {
     return source === undefined ? null : arcKey(source, arc);
   }
 
+  /** The event is the last of the columns. */
+  private addIterationEnd(run: number): void {
+    const name = this.runs[run]!;
+    const ends = this.iterationEnds.get(name);
+    if (ends) ends.push(this.last);
+    else this.iterationEnds.set(name, [this.last]);
+  }
+
   private nameNumber(name: string): number {
     const known = this.names.indexOf(name);
     return known >= 0 ? known : this.names.push(name) - 1;
   }
+}
+
+/** How many of ascending numbers are at most `limit`. */
+function countUpTo(ascending: readonly number[], limit: number): number {
+  let low = 0;
+  let high = ascending.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (ascending[middle]! <= limit) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

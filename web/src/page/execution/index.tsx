@@ -2,17 +2,18 @@
 import { useEffect, useMemo } from "preact/hooks";
 import { NARROW, useMedia } from "../../list/media";
 import { Net } from "../../net/net";
-import { OutlineTree } from "../../net/outline-tree";
-import { place, setQuery } from "../../router";
-import { Problem, Segments } from "../../view/parts";
-import { Console } from "./console";
+import { href, queryValue, setQuery } from "../../router";
+import { late } from "../../view/late";
+import { PageHead, Problem, Segments } from "../../view/parts";
 import { Details } from "./details";
-import { Events } from "./events";
 import { Head, Summary } from "./head";
 import { ExecutionModel } from "./model";
 import { Slider } from "./slider";
 import { TimePanel } from "./time-panel";
 
+const Console = late(async () => (await import("./console")).Console);
+const Events = late(async () => (await import("./events")).Events);
+const OutlineTree = late(async () => (await import("../../net/outline-tree")).OutlineTree);
 const LOWER = [
   ["time", "Time"],
   ["events", "Events"],
@@ -39,7 +40,14 @@ export function ExecutionView({ model }: { model: ExecutionModel }) {
   if (!detail)
     return (
       <main id="main">
-        {problem ? <Problem problem={problem} retry={() => void model.refresh()} /> : <p class="loading" role="status">Loading…</p>}
+        {problem ? (
+          <>
+            <PageHead title={<>Execution <code>{model.id}</code></>} before={<a href={href("/executions")}>Executions</a>} />
+            <Problem problem={problem} retry={() => void model.refresh()} />
+          </>
+        ) : (
+          <p class="loading" role="status">Loading…</p>
+        )}
       </main>
     );
   return (
@@ -55,7 +63,7 @@ export function ExecutionView({ model }: { model: ExecutionModel }) {
 
 function Panels({ model }: { model: ExecutionModel }) {
   const options = LOWER.filter(([name]) => name !== "console" || !model.isExported);
-  const lower = chosen(options, place.value.query.get("view"), "time");
+  const lower = chosen(options, queryValue("view"), "time");
   return (
     <div class="execution-panels">
       <NetPanel model={model} />
@@ -69,7 +77,7 @@ function Panels({ model }: { model: ExecutionModel }) {
 }
 
 function PhonePanels({ model }: { model: ExecutionModel }) {
-  const name = chosen(PHONE, place.value.query.get("view"), "net");
+  const name = chosen(PHONE, queryValue("view"), "net");
   return (
     <div class="execution-panels">
       <Segments label="Show" options={PHONE} chosen={name} choose={(view: Phone) => setQuery({ view: view === "net" ? null : view })} />
@@ -88,8 +96,13 @@ function Lower({ model, name }: { model: ExecutionModel; name: Lower }) {
 function NetPanel({ model }: { model: ExecutionModel }) {
   const net = model.net.value;
   const problem = model.netProblem.value;
-  const outline = place.value.query.get("outline") === "1";
+  const outline = queryValue("outline") === "1";
   const step = model.step.value;
+  // Where the net stood may be far from that step: it is to show it when it comes back.
+  const choose = (name: string) => {
+    model.select(name);
+    setQuery({ zoom: null });
+  };
   return (
     <section class="panel execution-net" aria-label="Net">
       <div class="net-choice">
@@ -97,7 +110,7 @@ function NetPanel({ model }: { model: ExecutionModel }) {
       </div>
       {problem && <Problem problem={problem} />}
       {!net && !problem && <p class="loading" role="status">Drawing the net…</p>}
-      {net && outline && <OutlineTree net={net} state={model.state.value} selected={step} onSelect={(name) => model.select(name)} />}
+      {net && outline && <OutlineTree net={net} state={model.state.value} selected={step} onSelect={choose} />}
       {net && !outline && <Net net={net} state={model.state} selected={step} onSelect={(name) => model.select(name)} label="Net of the execution" />}
     </section>
   );

@@ -2,7 +2,7 @@ import { batch, computed, signal, type ReadonlySignal } from "@preact/signals";
 import { asProblem, get, segments } from "../../api/client";
 import type { ExecutionDetail, HistoryIndex, NetAnswer, ProblemDocument, RunBar, RunPage, VersionList } from "../../api/types";
 import type { NetState } from "../../net/step-state";
-import { place, setQuery } from "../../router";
+import { queryValue, setQuery, settleQuery } from "../../router";
 import { subscribe } from "../../stream";
 import { History } from "./history";
 
@@ -44,7 +44,7 @@ export class ExecutionModel {
 
   /** The event of the URL; null while the last one is followed. */
   readonly chosen: ReadonlySignal<number | null> = computed(() => {
-    const text = place.value.query.get("at");
+    const text = queryValue("at");
     const seq = text === null ? NaN : Number(text);
     return Number.isInteger(seq) && seq > 0 ? seq : null;
   });
@@ -52,7 +52,7 @@ export class ExecutionModel {
   /** The event that every panel shows. */
   readonly at = computed(() => Math.min(this.chosen.value ?? this.last.value, this.last.value));
   readonly isLive = computed(() => this.chosen.value === null);
-  readonly step = computed(() => place.value.query.get("step"));
+  readonly step = computed(() => queryValue("step"));
   readonly state: ReadonlySignal<NetState | null> = computed(() => {
     this.version.value;
     return this.history.last ? this.history.stateAt(this.at.value) : null;
@@ -86,7 +86,7 @@ export class ExecutionModel {
   /** Moves to an event; the last one, or null, follows again. Back leads to the page before, not to each event. */
   moveTo(seq: number | null): void {
     const last = this.history.last;
-    setQuery({ at: seq === null || seq >= last ? null : Math.max(1, seq) });
+    settleQuery({ at: seq === null || seq >= last ? null : Math.max(1, seq) });
   }
 
   /** Stays at the last event, whatever comes. */

@@ -3,9 +3,22 @@ import { segments } from "../../api/client";
 import type { RunBar } from "../../api/types";
 import { href, navigate, setQuery } from "../../router";
 import { timeRows, type TimeRow } from "../../time/bars";
-import { FoldedScale } from "../../time/scale";
+import { FoldedScale, idleUntil, roomFor } from "../../time/scale";
 import { Timeline } from "../../time/timeline";
 import { readTimeline, type ExecutionModel } from "./model";
+
+/** Now in microseconds, each second, while an execution is followed: what is under way lasts until then. Else 0. */
+function useLiveClock(follows: boolean): number {
+  const [now, setNow] = useState(0);
+  useEffect(() => {
+    if (!follows) return setNow(0);
+    const tick = () => setNow(Date.now() * 1_000);
+    tick();
+    const timer = setInterval(tick, 1_000);
+    return () => clearInterval(timer);
+  }, [follows]);
+  return now;
+}
 
 /** The runs in time, up to the event. Loops are one bar; children open in place. */
 export function TimePanel({ model }: { model: ExecutionModel }) {
@@ -13,16 +26,21 @@ export function TimePanel({ model }: { model: ExecutionModel }) {
   const at = model.at.value;
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [children, setChildren] = useState<ReadonlyMap<string, readonly RunBar[]>>(new Map());
-  const now = model.history.timeAt(at);
+  const last = model.history.timeAt(model.last.value);
+  const clock = useLiveClock(model.isLive.value && !model.isOver.value && !model.isExported);
+  const now = model.isLive.value ? Math.max(model.history.timeAt(at), clock) : model.history.timeAt(at);
   const rows = useMemo(
     () => timeRows(timeline?.bars ?? [], at, open, children, model.history.endedIterations(at)),
     [timeline, at, open, children],
   );
-  const last = model.history.timeAt(model.last.value);
-  const scale = useMemo(
-    () => new FoldedScale(timeline?.begin ?? last, Math.max(timeline?.end ?? last, last), timeline?.idle ?? []),
-    [timeline, last],
-  );
+  const until = Math.max(now, last);
+  const scale = useMemo(() => {
+    const begin = timeline?.begin ?? last;
+    const idle = timeline?.idle ?? [];
+    if (until === last) return new FoldedScale(begin, Math.max(timeline?.end ?? last, last), idle);
+    const isWorking = timeline?.bars.some((bar) => bar.status === "running");
+    return isWorking ? new FoldedScale(begin, roomFor(begin, until), idle) : new FoldedScale(begin, until, idleUntil(until, last, idle));
+  }, [timeline, last, until]);
   const wanted = [...open].filter((key) => key.startsWith("child ")).map((key) => key.slice(6)).join(" ");
   useEffect(() => {
     const controller = new AbortController();
@@ -40,6 +58,8 @@ export function TimePanel({ model }: { model: ExecutionModel }) {
     setOpen(next);
   };
   const select = (row: TimeRow) => {
+    // Pages of children are not in an exported file.
+    if (model.isExported && (row.kind === "child" || row.kind === "inner")) return;
     if (row.kind === "child") navigate(href(`/executions/${row.child.execution_id}`));
     else if (row.kind === "inner") navigate(href(`/executions/${row.execution}`, { step: row.step }));
     else if (row.kind === "run") setQuery({ step: row.step, run: row.run.bar.run, tab: "attempts" }, "push");

@@ -1,8 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { get } from "../../api/client";
-import type { Condition, IncomingArc, PathRead, RunExplanation, StepExplanation, WaitingJoin } from "../../api/types";
-import { oneLine } from "../../format/json";
+import type { Condition, IncomingArc, RunExplanation, StepExplanation, WaitingJoin } from "../../api/types";
 import { plural } from "../../format/number";
+import { ConditionView } from "../../view/condition";
 import { Button, Problem } from "../../view/parts";
 import { bare, Prose } from "../../view/prose";
 import { Status } from "../../view/status";
@@ -119,28 +119,7 @@ function Arc({ model, arc }: { model: ExecutionModel; arc: IncomingArc }) {
 
 /** A guard, whether it held, and what it read. */
 export function Guard({ model, condition }: { model: ExecutionModel; condition: Condition }) {
-  const verdict = condition.error ? "failed" : condition.holds === true ? "held" : condition.holds === false ? "false" : "not asked";
-  const mark = verdict === "held" ? "✓" : verdict === "false" ? "✗" : verdict === "failed" ? "!" : "–";
-  return (
-    <div class={`why-guard ${verdict.replace(" ", "-")}`}>
-      <p>
-        <span class="why-mark" aria-hidden="true">{mark}</span>
-        <span class="hidden-text">{verdict}: </span>
-        <code>{condition.text ? bare(condition.text) : "always"}</code> <SourceLine model={model} line={condition.line} />
-      </p>
-      {condition.error && <p class="failed-text small">{condition.error}</p>}
-      {!!condition.reads?.length && <dl class="why-reads">{condition.reads.map((read) => <Read key={read.path} read={read} />)}</dl>}
-    </div>
-  );
-}
-
-function Read({ read }: { read: PathRead }) {
-  return (
-    <>
-      <dt><code>{read.path}</code></dt>
-      <dd>{read.missing ? <span class="muted">is not there</span> : <code>{oneLine(read.value, 160)}</code>}</dd>
-    </>
-  );
+  return <ConditionView condition={condition} line={<SourceLine model={model} line={condition.line} />} />;
 }
 
 function Join({ join, model }: { join: WaitingJoin; model: ExecutionModel }) {

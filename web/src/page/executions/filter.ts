@@ -46,9 +46,9 @@ export function listQuery(filter: ListFilter, now: number): Record<string, strin
   return query;
 }
 
-/** The `where` of a bulk request; labels are a mapping there. */
-export function whereOf(filter: ListFilter, now: number): Record<string, unknown> {
-  const where: Record<string, unknown> = {};
+/** What a bulk request is for: `where` as the list shows it, where labels are a mapping; `all` if that leaves nothing out. */
+export function targetOf(filter: ListFilter, now: number): { where: Record<string, unknown>; all: boolean } {
+  const where: Record<string, unknown> = filter.children ? {} : { roots: true };
   for (const key of KEYS) {
     const value = filter[key];
     if (!value) continue;
@@ -58,14 +58,14 @@ export function whereOf(filter: ListFilter, now: number): Record<string, unknown
     } else if (key === "version") where.version = Number(value);
     else where[key] = key === "since" || key === "until" ? moment(value, now) : value;
   }
-  return where;
+  return { where, all: !KEYS.some((key) => filter[key]) };
 }
 
-/** The `--where` of `noetl executions cancel` and `retry`: `status=failed,path=shop/`. */
+/** The `--where` of `noetl executions cancel`, `retry` and `signal`: `status=failed,path=shop/,roots=true`, or `all`. */
 export function whereText(filter: ListFilter, now: number): string {
-  return KEYS.filter((key) => filter[key])
-    .map((key) => `${key}=${key === "since" || key === "until" ? moment(filter[key], now) : filter[key]}`)
-    .join(",");
+  const parts = KEYS.filter((key) => filter[key]).map((key) => `${key}=${key === "since" || key === "until" ? moment(filter[key], now) : filter[key]}`);
+  if (!parts.length) return "all";
+  return [...parts, ...(filter.children ? [] : ["roots=true"])].join(",");
 }
 
 /** The same filter has the same text, whatever the order in the URL. */

@@ -1,15 +1,13 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { command } from "../../format/command";
 import { plural } from "../../format/number";
 import { GridTable } from "../../list/grid-table";
 import { href, navigate, place, setQuery } from "../../router";
 import { may } from "../../session";
-import { confirm } from "../../shell/dialog";
 import { Menu } from "../../shell/menu";
 import { subscribe } from "../../stream";
 import { Button, Empty, LinkButton, PageHead, Problem } from "../../view/parts";
 import { zone } from "../../preferences";
-import { actOnChosen, BulkDialog, type Act } from "./bulk";
+import { ACTS, BulkDialog, VERBS, type Act, type Target } from "./bulk";
 import { CompactExecution, EXECUTION_COLUMNS, executionHref } from "./execution-columns";
 import { filterText, PERIODS, readFilter, STATUSES, type ListFilter } from "./filter";
 import { ExecutionList } from "./list-model";
@@ -20,7 +18,7 @@ export default function Executions() {
   const filter = useMemo(() => readFilter(place.value.query), [wanted]);
   const list = useMemo(() => new ExecutionList(filter), [filter]);
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
-  const [bulk, setBulk] = useState<Act | null>(null);
+  const [bulk, setBulk] = useState<{ act: Act; target: Target } | null>(null);
   const frame = useRef<HTMLDivElement>(null);
   useEffect(() => {
     setChosen(new Set());
@@ -39,8 +37,8 @@ export default function Executions() {
       <PageHead title="Executions">
         {may("operator") && (
           <Menu label="All that match the filter" button="All that match…">
-            {(close) => (["cancel", "retry"] as const).map((act) => (
-              <button type="button" class="menu-item" key={act} onClick={() => { close(); setBulk(act); }}>{act === "cancel" ? "Cancel" : "Retry"} all that match…</button>
+            {(close) => ACTS.map((act) => (
+              <button type="button" class="menu-item" key={act} onClick={() => { close(); setBulk({ act, target: { filter } }); }}>{VERBS[act].title} all that match…</button>
             ))}
           </Menu>
         )}
@@ -49,7 +47,7 @@ export default function Executions() {
       <Views />
       <Filters filter={filter} />
       {list.problem.value && <Problem problem={list.problem.value} retry={() => void list.more()} />}
-      {chosen.size > 0 && <ChosenBar chosen={chosen} clear={() => setChosen(new Set())} />}
+      {chosen.size > 0 && <ChosenBar chosen={chosen} ask={(act) => setBulk({ act, target: { ids: [...chosen] } })} clear={() => setChosen(new Set())} />}
       <div class="list-frame" ref={frame}>
         {list.complete.value !== null && !rows.length ? (
           <NoExecutions filtered={wanted !== ""} />
@@ -74,7 +72,7 @@ export default function Executions() {
           />
         )}
       </div>
-      {bulk && <BulkDialog act={bulk} filter={filter} close={() => setBulk(null)} />}
+      {bulk && <BulkDialog act={bulk.act} target={bulk.target} close={(done) => { setBulk(null); if (done) setChosen(new Set()); }} />}
     </main>
   );
 }
@@ -110,7 +108,7 @@ function Filters({ filter }: { filter: ListFilter }) {
         <>
           {text("label", "Label", "", "name=value")}
           {text("error_kind", "Kind of error")}
-          {text("version", "Version", "", "with the whole path")}
+          {text("version", "Version", "", "needs a path")}
           <label class="check"><input type="checkbox" checked={filter.children} onChange={(event) => setQuery({ children: event.currentTarget.checked })} />with children</label>
         </>
       )}
@@ -118,25 +116,14 @@ function Filters({ filter }: { filter: ListFilter }) {
   );
 }
 
-function ChosenBar({ chosen, clear }: { chosen: ReadonlySet<string>; clear: () => void }) {
+function ChosenBar({ chosen, ask, clear }: { chosen: ReadonlySet<string>; ask: (act: Act) => void; clear: () => void }) {
   const ids = [...chosen];
-  const ask = (act: Act) =>
-    confirm({
-      title: `${act === "cancel" ? "Cancel" : "Retry"} ${plural(ids.length, "execution")}?`,
-      text: act === "cancel" ? "What they run ends, and all that they started." : "Each goes on at what failed.",
-      verb: act === "cancel" ? "Cancel them" : "Retry them",
-      danger: act === "cancel",
-      command: ids.map((id) => command("executions", act, id)).join("\n"),
-      act: async () => {
-        await actOnChosen(act, ids);
-        clear();
-      },
-    });
   return (
     <div class="chosen-bar" role="status">
       <strong>{plural(ids.length, "execution")} chosen</strong>
       <Button small icon="stop" onClick={() => ask("cancel")}>Cancel…</Button>
       <Button small icon="retry" onClick={() => ask("retry")}>Retry…</Button>
+      <Button small onClick={() => ask("signal")}>Signal…</Button>
       {ids.length === 2 && <LinkButton small href={href(`/compare/${ids[0]}/${ids[1]}`)}>Compare</LinkButton>}
       <Button small kind="bare" class="push" onClick={clear}>Choose none</Button>
     </div>

@@ -24,8 +24,8 @@ export default function Playbook({ path: text }: { path: string }) {
   return (
     <main id="main">
       <PageHead title={text} before={before}>
-        {may("operator") && <LinkButton kind="primary" icon="play" href={href(`/run/${text}`)}>Run</LinkButton>}
-        {may("author") && <LinkButton icon="edit" href={href(`/edit/${text}`)}>Edit</LinkButton>}
+        {!playbook.problem.value && may("operator") && <LinkButton kind="primary" icon="play" href={href(`/run/${text}`)}>Run</LinkButton>}
+        {!playbook.problem.value && may("author") && <LinkButton icon="edit" href={href(`/edit/${text}`)}>Edit</LinkButton>}
       </PageHead>
       <Loaded from={playbook}>
         {(shown) => (

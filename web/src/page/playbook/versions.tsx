@@ -39,7 +39,7 @@ export function Versions({ path, shown, versions, reload }: { path: string; show
               <tr key={item.version}>
                 <td class="fixed"><a href={href(`/playbooks/${path}@${item.version}`, { tab: "versions" })} aria-current={item.version === shown ? "true" : undefined}>{item.version}</a> {item.label && <span class="badge">{item.label}</span>}{item.version === shown && <span class="badge running">shown</span>}</td>
                 <td class="fixed"><Time at={item.created_at} /></td>
-                <td class="muted">{item.created_by}</td>
+                <td class="muted name">{item.created_by}</td>
                 <td class="right">{may("author") && <Button small kind="bare" icon="trash" aria-label={`Delete version ${item.version}`} onClick={() => drop(item)} />}</td>
               </tr>
             ))}

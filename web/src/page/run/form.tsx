@@ -81,7 +81,7 @@ export function RunForm({ what, defaults, workload, setWorkload }: Props) {
           {Object.keys(given).length > 0 && <Button kind="bare" onClick={() => setWorkload(defaults.workload)}>Back to the defaults</Button>}
         </div>
         {looked && <Plan plan={looked} />}
-        {"path" in what && <div class="stack tight"><span class="small muted">The same in a terminal</span><CommandLine text={command("execute", what.version ? `${what.path}@${what.version}` : what.path, ...payload(given))} /></div>}
+        {"path" in what && <div class="stack tight"><span class="small muted">The same in a terminal</span><CommandLine text={command("execute", what.version ? `${what.path}@${what.version}` : what.path, ...payload(given), ...Object.entries(labels).flatMap(([name, value]) => ["--label", `${name}=${value}`]))} /></div>}
       </div>
     </form>
   );

@@ -19,11 +19,12 @@ from noetl.model.timestamp import iso_time
 from noetl.ports.store import ENDED_STATUSES, ExecutionQuery, ExecutionRecord, Store
 from noetl.settings import Configuration
 from noetl.stores.home_folder import Home
-from noetl.stores.ownership import Owners
+from noetl.stores.ownership import owners_in
 
 LocalOperation: TypeAlias = Callable[[RemoteControl, str], Awaitable[object]]
 """What is done to one execution of the embedded store. Raises NoetlError."""
-_KEYS = ("status", "path", "label", "since", "until", "version", "error_kind", "q")
+_KEYS = ("status", "path", "label", "since", "until", "version", "error_kind", "q", "roots")
+_EVERYTHING = "all"
 _STATUSES = ("running", "paused", *ENDED_STATUSES)
 _PAGE = 1_000
 
@@ -31,7 +32,8 @@ where_option = click.option(
     "--where",
     type=options.TextArgument(),
     metavar="K=V,…",
-    help="All for which this holds: status, path, label=K=V, since, until, version, error_kind, q.",
+    help="All for which this holds: status, path, label=K=V, since, until, version, error_kind, q, "
+    "roots=true; `all` for all that there are.",
 )
 optional_execution = click.argument("name", type=options.TextArgument(), metavar="[ID]", required=False)
 
@@ -47,6 +49,7 @@ class Matching(Struct, frozen=True, kw_only=True):
     version: int | None = None
     error_kind: str = ""
     q: str = ""
+    roots: bool = False
 
     async def query(self, store: Store, **more: Any) -> ExecutionQuery:
         """For a store. Raises CommandFailure if there is no such version."""
@@ -66,6 +69,7 @@ class Matching(Struct, frozen=True, kw_only=True):
             playbook=playbook,
             error_kind=self.error_kind,
             text=self.q,
+            roots=self.roots,
             **more,
         )
 
@@ -93,14 +97,27 @@ def parse_label(word: str, option: str = "--label") -> tuple[str, str]:
     return name, value
 
 
+def _where_parts(text: str) -> list[str]:
+    """At its commas, but for those that belong to the text behind `q=`: what follows them names no key."""
+    parts: list[str] = []
+    for part in text.split(","):
+        if parts and parts[-1].startswith("q=") and part.strip().partition("=")[0] not in _KEYS:
+            parts[-1] += f",{part}"
+        else:
+            parts.append(part.lstrip())
+    return parts
+
+
 def parse_where(text: str) -> Matching:
-    """`status=failed,path=shop/,label=team=data`. Raises CommandFailure."""
+    """`status=failed,path=shop/,label=team=data`, or `all`. Raises CommandFailure."""
+    if text.strip() == _EVERYTHING:
+        return Matching()
     values: dict[str, Any] = {}
     labels: dict[str, str] = {}
-    for part in text.split(","):
+    for part in _where_parts(text):
         key, equals, value = part.strip().partition("=")
         if key not in _KEYS or not equals or not value:
-            hint = f"key=value, several with commas; the keys are {', '.join(_KEYS)}"
+            hint = f"key=value, several with commas, or `all`; the keys are {', '.join(_KEYS)}"
             raise CommandFailure("argument", f"--where: `{part.strip()}` says nothing", hint=hint)
         if key in values:
             raise CommandFailure("argument", f"--where: `{key}` is given twice")
@@ -118,9 +135,19 @@ def parse_where(text: str) -> Matching:
                     hint = f"one of {', '.join(_STATUSES)}"
                     raise CommandFailure("argument", f"--where: `{value}` is no status", hint=hint)
                 values[key] = (value,)
+            case "roots":
+                if value != "true":
+                    raise CommandFailure(
+                        "argument", f"--where: `roots={value}` says nothing", hint="roots=true"
+                    )
+                values[key] = True
             case _:
                 values[key] = value
     matching = Matching(labels=labels, **values)
+    if matching == Matching(roots=True):
+        raise CommandFailure(
+            "argument", "--where: `roots` alone leaves no tree out", hint="`all` does it to all"
+        )
     require_path_of_version(matching.path, matching.version)
     return matching
 
@@ -139,9 +166,11 @@ def operate_on_matching(
     operation: LocalOperation,
     *,
     yes: bool,
-    reason: str = "",
+    **details: Any,
 ) -> int:
     """Does the same to all that match, and says what has become of each; 1 if some were refused.
+
+    `details` is what a server is told beside it: a reason, a signal and its payload.
 
     Who sits at a terminal is asked first. `statuses` are those it can be done to. Raises CommandFailure.
     """
@@ -149,8 +178,9 @@ def operate_on_matching(
     if options.asks_server(configuration):
         from noetl.cli.server_executions import count_matching_remote, operate_on_matching_remote
 
-        _confirm(configuration, verb, *count_matching_remote(configuration, verb, matching.fields()), yes=yes)
-        verdicts = operate_on_matching_remote(configuration, verb, matching.fields(), reason)
+        count, more = count_matching_remote(configuration, verb, matching.fields(), details)
+        _confirm(configuration, verb, count, more, yes=yes)
+        verdicts = operate_on_matching_remote(configuration, verb, matching.fields(), details)
     else:
         matching = matching if matching.status else replace(matching, status=statuses)
         records: list[ExecutionRecord] = []
@@ -187,7 +217,7 @@ async def _operate_on_all(
 ) -> list[dict[str, Any]]:
     playbooks = Playbooks(allow_kinds=configuration.settings.allow_kinds)
     results = result_store_of(configuration, home, store)
-    control = RemoteControl(store, Owners(home.owners), results, playbooks)
+    control = RemoteControl(store, owners_in(home), results, playbooks)
     verdicts: list[dict[str, Any]] = []
     for record in records:
         verdict: dict[str, Any] = {"execution_id": record.execution_id, "status": record.status}

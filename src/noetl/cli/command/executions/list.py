@@ -96,19 +96,18 @@ def command(
         version=version,
         error_kind=error_kind,
         q=text,
+        roots=roots,
     )
     if options.asks_server(configuration):
         from noetl.cli.server_executions import list_remote
 
         if INTERRUPTED in status:
             raise click.UsageError("a server has no executions that are interrupted: it runs them all")
-        list_remote(configuration, **matching.fields(), roots=roots, cursor=cursor, limit=min(limit, 1_000))
+        list_remote(configuration, **matching.fields(), cursor=cursor, limit=min(limit, 1_000))
         return
 
     async def read(home: Home, store: Store) -> tuple[ExecutionPage, dict[str, ExecutionOwner]]:
-        return await _read_page(
-            home, store, await matching.query(store, roots=roots, limit=limit, cursor=cursor)
-        )
+        return await _read_page(home, store, await matching.query(store, limit=limit, cursor=cursor))
 
     page, owners = ExecutionPage([], ""), dict[str, ExecutionOwner]()
     if has_store(configuration):
@@ -169,7 +168,7 @@ def record_json(record: ExecutionRecord, owner: ExecutionOwner | None) -> dict[s
         "parent": record.parent or None,
         "forked_from": record.forked_from or None,
         "events": record.version,
-        "owner": owner.pid if owner else None,
+        "owner": (owner.pid or None) if owner else None,
     }
 
 

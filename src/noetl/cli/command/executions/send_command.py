@@ -20,7 +20,7 @@ from noetl.kernel.net.commands import Redrive, Retry
 from noetl.ports.store import ExecutionRecord, Store
 from noetl.settings import Configuration
 from noetl.stores.home_folder import Home
-from noetl.stores.ownership import Owners
+from noetl.stores.ownership import owners_in
 
 Doubts = Callable[[Store, ExecutionRecord], Awaitable[list[str]]]
 """What may be wrong with a command for this execution."""
@@ -82,7 +82,7 @@ def control_execution(
         execution_id = execution.execution_id
         playbooks = Playbooks(allow_kinds=configuration.settings.allow_kinds)
         control = RemoteControl(
-            store, Owners(home.owners), result_store_of(configuration, home, store), playbooks
+            store, owners_in(home), result_store_of(configuration, home, store), playbooks
         )
         if doubts is not None:
             warnings.extend(await doubts(store, execution))

@@ -134,7 +134,7 @@ def _json(view: ExecutionView) -> dict[str, Any]:
     return {
         **msgspec.to_builtins(view.detail),
         "children": msgspec.to_builtins(view.children),
-        "owner": view.owner.pid if view.owner else None,
+        "owner": (view.owner.pid or None) if view.owner else None,
         "explanation": _explanation_json(view),
         "failures": msgspec.to_builtins(view.failures),
     }
@@ -195,7 +195,7 @@ def _next_commands(view: ExecutionView, follow_up: FollowUp) -> list[tuple[str, 
     elif view.owner is None:
         commands.append((follow_up.resume_command(name), "goes on; nobody runs it now"))
     else:
-        follows = f"follows what process {view.owner.pid} does"
+        follows = f"follows what {_owner_text(view.owner)} does"
         commands.append((follow_up.executions_command("watch", name), follows))
     return [*commands, (follow_up.executions_command("cancel", name), "ends it")]
 
@@ -237,7 +237,7 @@ def _fact_lines(view: ExecutionView) -> list[str]:
         "fork of": f"{detail.forked_from}, event {detail.forked_at}" if detail.forked_from else "",
         "parent": detail.parent or "",
         "by": detail.requested_by or "",
-        "owner": f"process {view.owner.pid}" if view.owner else "",
+        "owner": _owner_text(view.owner) if view.owner else "",
     }
     lines = [f"  {name:<8}  {console.visible(value)}" for name, value in facts.items() if value]
     return [
@@ -247,3 +247,7 @@ def _fact_lines(view: ExecutionView) -> list[str]:
             for child in view.children
         ),
     ]
+
+
+def _owner_text(owner: ExecutionOwner) -> str:
+    return f"process {owner.pid}" if owner.pid else "a server"

@@ -51,7 +51,7 @@ def _read_waits(configuration: Configuration, name: str) -> list[WaitItem]:
 
 
 def _lines(wait: WaitItem) -> Iterator[str]:
-    title = console.visible(wait.title) or f"waits for the signal `{console.visible(wait.signal)}`"
+    title = console.visible(wait.title) or _untitled(wait)
     yield f"{title}  ({console.visible(wait.path)}, step {wait.step}, since {wait.since})"
     if wait.description:
         yield f"  {console.visible(wait.description)}"
@@ -61,5 +61,18 @@ def _lines(wait: WaitItem) -> Iterator[str]:
         yield f"  until {wait.until}"
     if wait.schema is not None:
         yield f"  fits {console.visible(msgspec.json.encode(wait.schema).decode())}"
-    signal = shlex.quote(wait.signal)
-    yield f"  noetl executions signal {wait.execution_id} {signal} PAYLOAD --wait {shlex.quote(wait.wait)}"
+    for rule in wait.rules:
+        holds = "was not asked" if rule.holds is None else "holds" if rule.holds else "does not hold"
+        yield f"  line {rule.line}: {console.visible(rule.text)} {console.visible(rule.error) or holds}"
+        for read in rule.reads:
+            value = "is not there" if read.missing else f"= {msgspec.json.encode(read.value).decode()}"
+            yield f"    {console.visible(read.path)} {console.visible(value)}"
+    signal = shlex.quote(wait.signal) if wait.signal else "SIGNAL"
+    named = f" --wait {shlex.quote(wait.wait)}" if wait.kind == "task" else ""
+    yield f"  noetl executions signal {wait.execution_id} {signal} PAYLOAD{named}"
+
+
+def _untitled(wait: WaitItem) -> str:
+    if wait.kind == "task":
+        return f"waits for the signal `{console.visible(wait.signal)}`"
+    return f"a gate waits for the signal `{console.visible(wait.signal)}`" if wait.signal else "a gate waits"

@@ -46,6 +46,7 @@ from noetl.local import Local
 from noetl.model.errors import NoetlError, ResultError
 from noetl.model.reference import encode_value, references_in
 from noetl.model.secret import hide_secrets
+from noetl.model.store_url import without_password
 from noetl.model.timestamp import now_micros
 from noetl.ports.http_api import FailureReport
 from noetl.ports.store import ExecutionUnknown, Store, StoreError, StoreFull
@@ -256,7 +257,7 @@ async def _run_to_end(
         # that could be resumed, and nobody shall be told to do so.
         await local.flush()
         execution_id = begun
-        where = configuration.settings.store or str(home_of(configuration).folder)
+        where = without_password(configuration.settings.store) or str(home_of(configuration).folder)
         announcer.announce(execution_id, f"execution {execution_id}, kept in {where}")
         return await local.wait_for_end(execution_id)
     except StoreError as error:

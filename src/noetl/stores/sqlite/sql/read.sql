@@ -134,13 +134,26 @@ SELECT name, kind, key_id, wrapped_key, body, created_at, updated_at FROM creden
 -- name: blob
 SELECT rowid FROM blob WHERE name = ?;
 
+-- name: playbooks
+SELECT hash FROM playbook ORDER BY hash;
+
+-- name: start_key
+SELECT key FROM start JOIN execution USING (x) WHERE id = ?;
+
 -- name: blobs
 SELECT name FROM blob WHERE name >= ? AND name < ? ORDER BY name;
 
+-- name: newest_catalog_entry
+SELECT path, version, hash, label, dialect, source, canonical, created_at, created_by FROM catalog
+WHERE path = ? ORDER BY version DESC LIMIT 1;
+
 -- name: catalog_entry
 SELECT path, version, hash, label, dialect, source, canonical, created_at, created_by FROM catalog
-WHERE path = ?1 AND (version = ?2 OR ?2 = 0)
-ORDER BY created_at > ?3, iif(created_at > ?3, version, -version) LIMIT 1;
+WHERE path = ? AND version = ?;
+
+-- name: catalog_entry_at
+SELECT path, version, hash, label, dialect, source, canonical, created_at, created_by FROM catalog
+WHERE path = ?1 ORDER BY created_at > ?2, iif(created_at > ?2, version, -version) LIMIT 1;
 
 -- name: catalog_entries
 -- One for each path. Texts are compared as bytes, so a prefix is a range.
@@ -151,6 +164,9 @@ WHERE path > ?1 AND path >= ?2 AND path < ?2 || char(0x10FFFF) GROUP BY path ORD
 SELECT path, version, hash, label, dialect, source, canonical, created_at, created_by FROM catalog
 WHERE path = ? ORDER BY version DESC;
 
+-- name: catalog_numbers
+SELECT path, version FROM catalog_number ORDER BY path;
+
 -- name: running_versions
 SELECT id FROM execution WHERE path = ?1 AND ended_at = 0
 AND playbook IN (SELECT hash FROM catalog WHERE path = ?1 AND (version = ?2 OR ?2 = 0)) ORDER BY x DESC LIMIT 100;
@@ -160,6 +176,9 @@ SELECT name, hash, role, created_at, created_by, expires_at, revoked_at FROM api
 
 -- name: api_tokens
 SELECT name, hash, role, max(created_at), created_by, expires_at, revoked_at FROM api_token GROUP BY name ORDER BY name;
+
+-- name: api_token_history
+SELECT name, hash, role, created_at, created_by, expires_at, revoked_at FROM api_token ORDER BY created_at, hash;
 
 -- name: audit
 SELECT at, by, role, action, target, address, status, id FROM audit

@@ -161,6 +161,14 @@ ON CONFLICT (path) DO UPDATE SET version = version + 1 RETURNING version;
 INSERT INTO catalog (path, version, hash, label, dialect, source, canonical, created_at, created_by)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
+-- name: keep_catalog_entry
+INSERT OR IGNORE INTO catalog (path, version, hash, label, dialect, source, canonical, created_at, created_by)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: keep_catalog_number
+INSERT INTO catalog_number (path, version) VALUES (?, ?)
+ON CONFLICT (path) DO UPDATE SET version = max(version, excluded.version);
+
 -- name: delete_catalog_entries
 DELETE FROM catalog WHERE path = ?1 AND (version = ?2 OR ?2 = 0);
 

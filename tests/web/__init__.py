@@ -1,0 +1,1 @@
+"""A package, so that all its files share a browser."""
