@@ -51,7 +51,8 @@ async def query(address: DatabaseAddress, statement: str, *arguments: Any) -> li
 class CutLine:
     """A line to PostgreSQL that is cut in the middle: what was asked arrives, and the answer does not.
 
-    With `word` it is cut when that goes by on the way there, as often as `times` says.
+    With `word` it is cut when that goes by on the way there, as often as `times` says. With `hangs` it stays open
+    when PostgreSQL hangs up.
     """
 
     def __init__(self, server: PostgresServer, folder: Path) -> None:
@@ -60,6 +61,8 @@ class CutLine:
         self.word = b""
         self.times = 0
         self.cuts = 0
+        self.hangs = False
+        self.hung_up = asyncio.Event()
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator["CutLine"]:
@@ -97,4 +100,6 @@ class CutLine:
             while data := await reader.read(1 << 16):
                 writer.write(data)
                 await writer.drain()
-            writer.close()
+            self.hung_up.set()
+            if not self.hangs:
+                writer.close()

@@ -166,6 +166,32 @@ def test_a_connection_that_the_server_ends_is_opened_again(postgres: PostgresSer
     with_stores(address, work)
 
 
+@pytest.mark.parametrize("patience", [0, 30])
+def test_a_server_that_says_that_it_ends_and_does_not_hang_up_is_lost(
+    postgres: PostgresServer, tmp_path: Path, patience: int
+) -> None:
+    address, direct = new_address(postgres, host=str(tmp_path)), new_address(postgres)
+    direct = replace(direct, schema=address.schema)
+
+    async def work(store: PostgresStore) -> None:
+        async with CutLine(postgres, tmp_path).open() as line:
+            await begin_execution(store, "a")
+            line.hangs = True
+            await query(direct, END_OTHERS)
+            await line.hung_up.wait()
+            await query(direct, "SELECT 1")  # meanwhile its last words have arrived
+            line.hangs = False
+            if patience:
+                assert await store.commit([new_append("a", 1)]) == [Committed(2)]
+            else:
+                with pytest.raises(StoreError, match="the connection was lost"):
+                    await store.commit([new_append("a", 1)])
+                assert await store.commit([new_append("a", 1)]) == [Committed(2)]
+            await store.close()
+
+    with_stores(address, work, patience=patience)
+
+
 def test_a_database_that_has_become_read_only_counts_as_lost(postgres: PostgresServer) -> None:
     address = new_address(postgres)
 

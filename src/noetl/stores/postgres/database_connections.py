@@ -9,7 +9,7 @@ import asyncpg
 
 from noetl.ports.store import StoreClosed, StoreError
 from noetl.stores.postgres.address import DatabaseAddress
-from noetl.stores.postgres.failures import is_lost
+from noetl.stores.postgres.failures import DATABASE_ERRORS, is_lost
 
 T = TypeVar("T")
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -76,7 +76,7 @@ class PostgresConnection:
             self._closed = True
             connection, self._connection = self._connection, None
             if connection is not None:
-                with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+                with suppress(*DATABASE_ERRORS):
                     await connection.close(timeout=CONNECT_SECONDS)
 
     async def _open(self) -> Connection:
@@ -135,7 +135,7 @@ class PostgresReaders:
         connection = min(self._connections, key=lambda connection: connection.waiting)
         try:
             return await connection.run(work, tries=2)
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except DATABASE_ERRORS as error:
             raise self._failure(error) from error
 
     async def close(self) -> None:

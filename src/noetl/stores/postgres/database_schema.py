@@ -8,7 +8,7 @@ import asyncpg
 from noetl.ports.store import StoreError, StoreUnusable
 from noetl.stores.postgres.address import DatabaseAddress
 from noetl.stores.postgres.database_connections import Connection
-from noetl.stores.postgres.failures import POOLER, store_failure
+from noetl.stores.postgres.failures import DATABASE_ERRORS, POOLER, store_failure
 from noetl.stores.postgres.partitions import LOCK_SECONDS, EventPartitions, weeks_to_come
 from noetl.stores.postgres.queries import READ, WRITE, current_schema, number_parameters, schema_migrations
 
@@ -49,7 +49,7 @@ class PostgresSchema:
                 return
             try:
                 await self._look(connection)
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            except DATABASE_ERRORS as error:
                 raise self.failure(error) from error
             self.ready = True
 

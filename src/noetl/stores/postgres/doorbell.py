@@ -10,6 +10,7 @@ from noetl.ports.store import StoreError
 from noetl.stores.postgres.address import DatabaseAddress
 from noetl.stores.postgres.database_connections import Connection, PostgresConnection
 from noetl.stores.postgres.database_schema import PostgresSchema
+from noetl.stores.postgres.failures import DATABASE_ERRORS
 
 LOOK_SECONDS = 1.0
 """How often everybody looks who has heard nothing: a doorbell may be out of order."""
@@ -66,7 +67,7 @@ class Doorbell:
 
     async def _quietly(self, statement: str) -> None:
         """Who is not heard now is found at the next look."""
-        with suppress(OSError, asyncpg.PostgresError, asyncpg.InterfaceError, StoreError):
+        with suppress(*DATABASE_ERRORS, StoreError):
             await self._connection.run(lambda connection: connection.execute(statement))
 
     async def _prepare(self, connection: Connection) -> None:

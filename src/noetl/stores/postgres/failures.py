@@ -4,7 +4,11 @@ import asyncpg
 
 from noetl.ports.store import StoreBusy, StoreError, StoreFull, StoreUnusable
 
+# What asyncpg raises where a statement is not carried out. InternalClientError is neither of the others: it comes
+# where a server that ends has said so and has not hung up yet.
+DATABASE_ERRORS = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 DAMAGED_HINT = "restore the database from a copy; `noetl store check` says what else is wrong"
+_REACH_HINT = "see whether PostgreSQL runs, and can be reached"
 _LOST = (
     OSError,  # and with it TimeoutError: who gives no answer is not there
     asyncpg.PostgresConnectionError,
@@ -12,6 +16,7 @@ _LOST = (
     asyncpg.ReadOnlySQLTransactionError,  # 25006: what was the primary has become a standby
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
 )
 _AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 _REFUSED: dict[type[Exception], str] = {
@@ -58,8 +63,11 @@ def store_failure(label: str, error: BaseException, *, opening: bool = False) ->
         case asyncpg.LockNotAvailableError():
             return StoreBusy(f"{label}: {error}", "try again when those who use the store are done")
         case TimeoutError():
-            return StoreError(f"{label} gives no answer", "see whether PostgreSQL runs, and can be reached")
+            return StoreError(f"{label} gives no answer", _REACH_HINT)
+    if isinstance(error, asyncpg.InternalClientError):
+        # Its own words are about asyncpg's states.
+        return StoreError(f"{label}: the connection was lost", _REACH_HINT)
     if is_lost(error):
         message = str(error) or type(error).__name__
-        return StoreError(f"{label}: {message}", "see whether PostgreSQL runs, and can be reached")
+        return StoreError(f"{label}: {message}", _REACH_HINT)
     return StoreError(f"{label}: {error}")

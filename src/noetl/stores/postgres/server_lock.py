@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
-import asyncpg
 
 from noetl.ports.store import StoreBusy, StoreError
 from noetl.stores.postgres.address import DatabaseAddress
 from noetl.stores.postgres.database_connections import Connection, PostgresConnection
 from noetl.stores.postgres.database_schema import PostgresSchema
+from noetl.stores.postgres.failures import DATABASE_ERRORS
 from noetl.stores.postgres.queries import WRITE
 
 BEAT_SECONDS = 1.0
@@ -74,7 +74,7 @@ class DatabaseServerLock:
                 if not announced:
                     on_standby()
                     announced = True
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            except DATABASE_ERRORS as error:
                 if not announced:
                     raise self._failure(error) from error
             except StoreError:
@@ -118,5 +118,5 @@ class DatabaseServerLock:
                 self._stop.set()
                 self._on_taken(error)
                 raise
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, StoreError):
+            except (*DATABASE_ERRORS, StoreError):
                 continue  # the database is away, for others, too

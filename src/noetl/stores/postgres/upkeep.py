@@ -3,13 +3,12 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-import asyncpg
 from msgspec import Struct
 
 from noetl.stores.postgres.address import DatabaseAddress
 from noetl.stores.postgres.database_connections import Connection, PostgresConnection
 from noetl.stores.postgres.database_schema import POSTGRES_SCHEMA_VERSION, PostgresSchema
-from noetl.stores.postgres.failures import store_failure
+from noetl.stores.postgres.failures import DATABASE_ERRORS, store_failure
 from noetl.stores.postgres.partitions import EventPartitions, weeks_to_come
 from noetl.stores.postgres.queries import READ
 
@@ -74,7 +73,7 @@ async def _with_connection(address: DatabaseAddress, work: Callable[[Connection]
     connection = PostgresConnection(address, _leave_as_it_is)
     try:
         return await connection.run(work)
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+    except DATABASE_ERRORS as error:
         raise store_failure(address.label, error, opening=True) from error
     finally:
         await connection.close()

@@ -17,7 +17,7 @@ from noetl.stores.postgres.commit_rounds import AppendChain, CommitRounds
 from noetl.stores.postgres.commit_statement import CommitStatement
 from noetl.stores.postgres.database_connections import Connection, PostgresConnection
 from noetl.stores.postgres.database_schema import PostgresSchema
-from noetl.stores.postgres.failures import is_lost, may_be_repeated
+from noetl.stores.postgres.failures import DATABASE_ERRORS, is_lost, may_be_repeated
 from noetl.stores.postgres.job_statements import PostgresJobs
 from noetl.stores.postgres.partitions import EventPartitions
 from noetl.stores.postgres.reader import PostgresReader
@@ -160,7 +160,7 @@ class PostgresWriter:
         while True:
             try:
                 return await work()
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            except DATABASE_ERRORS as error:
                 if may_be_repeated(error):
                     self.repeated += 1
                     continue
