@@ -4,8 +4,8 @@ import asyncpg
 
 from noetl.ports.store import StoreBusy, StoreError, StoreFull, StoreUnusable
 
-# What asyncpg raises where a statement is not carried out. InternalClientError is neither of the others: it comes
-# where a server that ends has said so and has not hung up yet.
+# What asyncpg raises where a statement is not carried out. InternalClientError is neither of the others: it
+# comes where a server that ends has said so and has not hung up yet.
 DATABASE_ERRORS = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 DAMAGED_HINT = "restore the database from a copy; `noetl store check` says what else is wrong"
 _REACH_HINT = "see whether PostgreSQL runs, and can be reached"

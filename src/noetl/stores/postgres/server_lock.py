@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
-
 from noetl.ports.store import StoreBusy, StoreError
 from noetl.stores.postgres.address import DatabaseAddress
 from noetl.stores.postgres.database_connections import Connection, PostgresConnection
