@@ -83,6 +83,8 @@ def test_back_and_forward_lead_to_where_the_net_stood(open_page: OpenPage, ended
     fitted = _width(page)
     zoom_in = page.get_by_role("group", name="Zoom", exact=True).get_by_role("button", name="Zoom in")
     zoom_in.click()
+    # It is drawn with the next frame.
+    expect(_card(page)).not_to_have_css("width", re.compile(rf"^{int(fitted)}\b"))
     larger = _width(page)
     # At once after the zoom: it is written before the choice makes an entry of its own.
     _card(page).click()

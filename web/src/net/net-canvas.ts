@@ -112,8 +112,8 @@ export class NetCanvas {
   }
 
   zoom(factor: number, at = { x: this.size.width / 2, y: this.size.height / 2 }): void {
-    if (!this.view) return;
-    this.change(zoomed(this.view, factor, at));
+    const view = this.present();
+    if (view) this.change(zoomed(view, factor, at));
   }
 
   private change(view: View): void {
@@ -130,7 +130,14 @@ export class NetCanvas {
   }
 
   private pan(dx: number, dy: number): void {
-    if (this.view) this.change(panned(this.view, dx, dy, this.scene.net, this.size));
+    const view = this.present();
+    if (view) this.change(panned(view, dx, dy, this.scene.net, this.size));
+  }
+
+  /** Also before the frame that draws it: what a person does between the two counts. Null while nothing is to be seen. */
+  private present(): View | null {
+    if (!this.size.width || !this.size.height) return null;
+    return (this.view ??= this.firstView());
   }
 
   private resize(): void {
@@ -152,10 +159,10 @@ export class NetCanvas {
   private paint(): void {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
-    if (!this.size.width || !this.size.height) return;
-    this.view ??= this.firstView();
-    this.painter.paint(this.scene, this.view, this.size, devicePixelRatio);
-    this.placeButtons(this.view);
+    const view = this.present();
+    if (!view) return;
+    this.painter.paint(this.scene, view, this.size, devicePixelRatio);
+    this.placeButtons(view);
   }
 
   /** The one that was chosen; else all of it, or where it begins if all would be too small to read. */
