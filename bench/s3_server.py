@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -25,6 +25,7 @@ SECRET = "not-a-real-secret-key"  # noqa: S105 - nothing is behind it
 class S3Server(NamedTuple):
     endpoint: str
     process: "subprocess.Popen[bytes]"
+    ports: list[int]
     bucket: str = BUCKET
     access_key_id: str = KEY
     secret_access_key: str = SECRET
@@ -83,7 +84,7 @@ def s3_server() -> Iterator[S3Server]:
             stderr=log,
             start_new_session=True,
         )
-    server = S3Server(f"http://127.0.0.1:{ports[3]}", process)
+    server = S3Server(f"http://127.0.0.1:{ports[3]}", process, ports)
     try:
         killer.watch(process.pid)
         # It answers after some seconds: until then the client tries again.
@@ -109,9 +110,14 @@ def s3_server() -> Iterator[S3Server]:
         process.wait()
         killer.close()
         shutil.rmtree(folder, ignore_errors=True)
-        for port in ports:
-            for left in _left_by(port):
-                left.unlink()
+        remove_sockets(ports)
+
+
+def remove_sockets(ports: Iterable[int]) -> None:
+    """What a server that was killed left of its ports."""
+    for port in ports:
+        for socket_file in _left_by(port):
+            socket_file.unlink()
 
 
 def _free_ports(count: int) -> list[int]:

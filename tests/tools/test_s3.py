@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from bench.s3_server import S3Server
+from bench.s3_server import S3Server, remove_sockets
 from noetl.model.outcome import ToolError
 from noetl.model.reference import escape, is_object_reference
 from noetl.tools.s3.tool import S3Tool, s3_client_config
@@ -228,14 +228,16 @@ def test_the_server_of_the_tests_ends_with_its_parent(tmp_path: Path) -> None:
     code = (
         "from bench.s3_server import s3_server\n"
         "with s3_server() as server:\n"
-        "    print(server.process.pid, flush=True)\n"
+        "    print(server.process.pid, *server.ports, flush=True)\n"
         "    import signal; signal.pause()\n"
     )
     variables = {**os.environ, "TMPDIR": str(tmp_path)}
     command = [sys.executable, "-c", code]
     with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
-        handle = os.pidfd_open(int(parent.stdout.readline()))
+        server, *ports = map(int, parent.stdout.readline().split())
+        handle = os.pidfd_open(server)
         parent.kill()
     assert select.select([handle], [], [], 60)[0]
     os.close(handle)
+    remove_sockets(ports)

@@ -2,8 +2,6 @@
 
 import asyncio
 import hashlib
-import shutil
-import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,6 +17,7 @@ from noetl.ports.results import (
     ResultMissing,
     StoredBody,
 )
+from noetl.scratch_folder import ScratchFolder
 from noetl.stores.results.result_key import parse_result_key, split_store_key
 from noetl.worker.granted_results import LEAST_GRANTED, GrantedResults
 from noetl.worker.plane_requests import ServerAccess, server_error_of
@@ -38,7 +37,7 @@ class ServerResults:
     def __init__(self, access: ServerAccess, link: ServerLink) -> None:
         self._access = access
         self._granted = GrantedResults(access.http, link)
-        self._folder = Path(tempfile.mkdtemp(prefix="noetl-worker-"))
+        self._folder = ScratchFolder("worker")
 
     async def put(self, key: str, data: bytes, compression: str = "none") -> None:
         if hashlib.sha256(data).hexdigest() != parse_result_key(split_store_key(key)[1]).hash:
@@ -107,7 +106,7 @@ class ServerResults:
         return b"".join(pieces)
 
     def scratch(self, execution_id: str) -> Path:
-        path = self._folder / execution_id
+        path = self._folder.path / execution_id
         path.mkdir(mode=0o700, exist_ok=True)
         return path
 
@@ -213,7 +212,7 @@ class ServerResults:
         raise _not_offered()
 
     async def close(self) -> None:
-        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+        await asyncio.to_thread(self._folder.remove)
 
 
 def _raise_result_error(status: int, body: bytes) -> None:

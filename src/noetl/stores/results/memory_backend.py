@@ -1,12 +1,10 @@
 """Results in memory: for stores that end with their process."""
 
 import asyncio
-import shutil
-import tempfile
-import weakref
 from pathlib import Path
 
 from noetl.ports.results import AccessGrant, GrantMethod, StoredBody
+from noetl.scratch_folder import ScratchFolder
 from noetl.stores.results.backend import BlobMissing
 from noetl.stores.results.result_store import BackendResultStore
 
@@ -23,7 +21,7 @@ class MemoryBackend:
 
     def __init__(self) -> None:
         self._blobs: dict[str, bytes] = {}
-        self._scratch: Path | None = None
+        self._scratch: ScratchFolder | None = None
 
     async def write(self, name: str, data: bytes) -> None:
         self._blobs[name] = data
@@ -71,10 +69,8 @@ class MemoryBackend:
 
     def scratch(self, folder: str) -> Path:  # noqa: ARG002 - one for all goes with this object
         if self._scratch is None:
-            # Not among the files of others, who could read what lies there.
-            self._scratch = Path(tempfile.mkdtemp(prefix="noetl-"))
-            weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
-        return self._scratch
+            self._scratch = ScratchFolder("results")
+        return self._scratch.path
 
     async def sweep(self, before: float) -> int:  # noqa: ARG002 - nothing outlives the process
         return 0

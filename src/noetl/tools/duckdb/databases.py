@@ -1,7 +1,5 @@
 """The databases that tasks have open: one in memory for each execution, and files while they are used."""
 
-import shutil
-import tempfile
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -9,6 +7,7 @@ from typing import Any, NamedTuple
 import duckdb
 
 from noetl.model.outcome import ToolError
+from noetl.scratch_folder import ScratchFolder
 from noetl.tools.duckdb.auth import Attachment
 
 MAX_IN_MEMORY = 128
@@ -23,9 +22,9 @@ class DuckdbDatabase:
     """An open database. `users` counts the tasks at work in it; `stays_open` is for when there are none."""
 
     def __init__(self, file: Path | None) -> None:
-        self._spill_folder = None if file else tempfile.mkdtemp(prefix="noetl-duckdb-")
+        self._spill_folder = None if file else ScratchFolder("duckdb")
         # Beside a file, DuckDB spills next to it; in memory it would do so in the process's own folder.
-        spill = {"temp_directory": self._spill_folder} if self._spill_folder else {}
+        spill = {"temp_directory": str(self._spill_folder.path)} if self._spill_folder else {}
         config = {**_CONFIG, **spill}
         self.connection = duckdb.connect(str(file or ":memory:"), config=config)
         self.users = 0
@@ -59,7 +58,7 @@ class DuckdbDatabase:
     def close(self) -> None:
         self.connection.close()
         if self._spill_folder:
-            shutil.rmtree(self._spill_folder, ignore_errors=True)
+            self._spill_folder.remove()
 
 
 class DuckdbConnection(NamedTuple):
