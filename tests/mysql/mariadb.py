@@ -92,17 +92,19 @@ def mariadb_server() -> Iterator[MariadbServer]:
         (folder / "data").mkdir()
         if whom:
             os.chown(folder / "data", whom["user"], whom["group"])
-        settings = [f"--{name}={value}" for name, value in SETTINGS.items()]
+        # Its own folder: the one for temporary files may belong to the user of the tests alone.
+        settings = [f"--{name}={value}" for name, value in {**SETTINGS, "tmpdir": folder}.items()]
         system_tables = "".join((_SHARED / name).read_text("utf-8") for name in _SYSTEM_TABLES)
-        subprocess.run(
+        done = subprocess.run(
             [*program, *settings, "--bootstrap", "--skip-networking"],
             input=f"create database mysql;\nuse mysql;\nset @auth_root_socket = NULL;\n{system_tables}",
-            check=True,
+            check=False,
             capture_output=True,
             text=True,
             cwd=folder,
             **whom,
         )
+        assert done.returncode == 0, done.stderr
         command = [
             *program,
             *settings,
