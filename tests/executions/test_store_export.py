@@ -297,6 +297,19 @@ def test_what_is_no_folder_for_it_is_refused(
     assert "damaged" in failure(archive.folder)
 
 
+def test_a_copy_of_the_store_does_not_go_on_where_the_store_ended(
+    noetl: InProcessCommand, archive: Archive, tmp_path: Path, dsn: str
+) -> None:
+    run(noetl)
+    archive.export()
+    files = archive.files
+    assert noetl("store", "copy", "sqlite:///.noetl/store.db", dsn).code == 0
+    ran = noetl("store", "export", str(archive.folder), "--store", dsn, "-o", "json")
+    assert (ran.code, "another store" in ran.json["error"]["message"]) == (3, True)
+    assert archive.files == files
+    assert noetl("store", "export", str(tmp_path / "of-the-copy"), "--store", dsn).code == 0
+
+
 def test_files_have_the_columns_that_are_defined(noetl: InProcessCommand, archive: Archive) -> None:
     run(noetl)
     archive.export()

@@ -393,6 +393,14 @@ def test_results_in_files_stay_where_they_are_and_are_found_there(tmp_path: Path
     assert (answer.code, "abcdefghij" in answer.out) == (0, True), answer.err
 
 
+def test_logs_are_missing_in_another_home_only(tmp_path: Path, url: str) -> None:
+    (tmp_path / "words.yaml").write_text(GREET)
+    assert run("run", "words.yaml", cwd=tmp_path).code == 0
+    home = tmp_path / ".noetl"
+    for target, missing in ((url, []), (file_url(home / "copy.db"), [str(home / "logs")])):
+        assert copy(tmp_path, file_url(home / "store.db"), target)["not_copied"] == missing
+
+
 def test_a_terminal_shows_how_far_it_is(tmp_path: Path) -> None:
     for _ in range(2):
         noetl.run(VALID, store=file_url(tmp_path / "a.db"))

@@ -131,20 +131,24 @@ async def _own_living(
                 raise StoreBusy(message, hint)
 
 
-def folders_beside(address: StoreAddress) -> list[tuple[Path, str]]:
-    """Where a file's homes have results and logs of tasks, and how that is called in a home."""
-    if address.in_database:
+def folders_beside(source: StoreAddress, target: StoreAddress) -> list[tuple[Path, str]]:
+    """Where a file's homes have results and logs that `target` has not, and their name in one."""
+    if source.in_database:
         return []
-    homes = {os.path.realpath(home.folder): home for home in address.homes}.values()
-    folders = [(folder, folder.name) for home in homes for folder in (home.results, home.logs)]
-    return [(folder, name) for folder, name in folders if _has_files(folder)]
+    own = target.homes[0]
+    own_folders = {own.logs} if target.in_database else {own.results, own.logs}
+    own_paths = {os.path.realpath(folder) for folder in own_folders}
+    homes = {os.path.realpath(home.folder): home for home in source.homes}.values()
+    folders = [folder for home in homes for folder in (home.results, home.logs)]
+    missing = [folder for folder in folders if os.path.realpath(folder) not in own_paths]
+    return [(folder, folder.name) for folder in missing if _has_files(folder)]
 
 
 def hints_for_files(source: StoreAddress, target: StoreAddress) -> list[str]:
     """What is not in the store, and how TO finds it."""
     home = target.homes[0]
     hints = []
-    for folder, name in folders_beside(source):
+    for folder, name in folders_beside(source, target):
         hint = f"not copied: {folder}; copy it to {home.folder / name}"
         if name == home.results.name and target.in_database:
             hint = f"not copied: {folder}; TO finds it with NOETL_RESULT_STORE={folder.absolute().as_uri()}"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from noetl.engine.history.lookup import decode_rows, request_event_of
+from noetl.engine.history.lookup import decode_rows, may_have_given, request_event_of
 from noetl.events.event import envelope
 from noetl.model.timestamp import now_micros
 from noetl.ports.store import FeedEntry, Store, StoreError
@@ -123,10 +123,8 @@ class FeedPublisher:
         """Raises FeedUnusable if another store was published there."""
         if not end.position:
             return
-        entries = await self._store.feed(after=end.position - 1, limit=1)
-        is_there = bool(entries) and entries[0].pos == end.position  # else it was deleted since
-        is_other = is_there and f"{entries[0].execution_id}/{entries[0].row.seq}" != end.event_id
-        if is_other or (self._keeps_end and await self._store.feed_end() < end.position):
+        same = await may_have_given(self._store, end.position, end.event_id)
+        if not same or (self._keeps_end and await self._store.feed_end() < end.position):
             message = (
                 f"{self.location}: the stream has events of another store, or of a newer copy of this one"
             )

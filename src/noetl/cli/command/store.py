@@ -189,7 +189,7 @@ def copy(source: str, target: str, **flags: str | None) -> None:
             return await copy_store(*stores, _show_progress if shows_progress else lambda *_: None)
 
     report = asyncio.run(work())
-    folders = [str(folder) for folder, _ in folders_beside(first)]
+    folders = [str(folder) for folder, _ in folders_beside(first, second)]
     if settings.output == "json":
         counts = msgspec.to_builtins(report)
         console.write_json({"from": first.label, "to": second.label, **counts, "not_copied": folders})

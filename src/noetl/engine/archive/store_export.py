@@ -17,7 +17,7 @@ from noetl.engine.archive.parquet_archive import (
 )
 from noetl.engine.archive.table_rows import JsonText, PlaybookArcRow, PlaybookRow, PlaybookStepRow, TableRow
 from noetl.engine.catalog.playbook_record import PlaybookUnreadable, load_record
-from noetl.engine.history.lookup import PAGE, decode_rows, read_events
+from noetl.engine.history.lookup import PAGE, decode_rows, may_have_given, read_events
 from noetl.expr.expression import Expression
 from noetl.ports.store import FeedEntry, Store
 
@@ -107,9 +107,9 @@ class _StoreExport:
 
     async def _require_same_store(self, last: LastEntry) -> None:
         """Raises ArchiveUnusable if the folder has what another store gave."""
-        entries = await self._store.feed(after=last.pos - 1, limit=1) if last.pos else []
-        moved = bool(entries) and entries[0].pos == last.pos
-        same = not moved or (entries[0].execution_id, entries[0].row.seq) == (last.execution_id, last.seq)
+        if not last.pos:
+            return
+        same = await may_have_given(self._store, last.pos, f"{last.execution_id}/{last.seq}")
         if not same or await self._store.feed_end() < last.pos:
             raise ArchiveUnusable(
                 "the folder has what another store gave", "export this one into another folder"

@@ -54,6 +54,17 @@ async def require_execution(store: Store, execution_id: str) -> ExecutionRecord:
     return record
 
 
+async def may_have_given(store: Store, position: int, event_id: str) -> bool:
+    """Whether this entry of a feed may be from this store: it stands there, or its execution was deleted.
+
+    `event_id` is EXECUTION/SEQ. In a copy of a store the same events have other positions.
+    """
+    for entry in await store.feed(after=position - 1, limit=1):
+        if entry.pos == position:
+            return f"{entry.execution_id}/{entry.row.seq}" == event_id
+    return await store.execution(event_id.rpartition("/")[0]) is None
+
+
 async def _latest(store: Store) -> ExecutionRecord:
     newest = (await store.executions(ExecutionQuery(roots=True, limit=1))).executions
     if not newest:
