@@ -47,6 +47,12 @@ _HEAP_TYPE = 1 << 9
 _FUNCTION_PARTS = ("__code__", "__defaults__", "__kwdefaults__")
 
 
+_HeldNames = tuple[bool, dict[str, Any], list[str], list[Any], str]
+"""Of a module: whether it is ours, what it names, its names and values as they were, and its own name."""
+_HeldClass = tuple[type, dict[str, Any], list[Any]]
+"""A class with its attributes as they were, and the values of these."""
+
+
 class ModuleGuard(NamedTuple):
     """Two functions that put back what modules name, and tell whether the process is fit for another task.
 
@@ -70,11 +76,8 @@ def guard_modules() -> ModuleGuard:
         (_is_own(name), names, list(names), list(names.values()), name) for name, names in guarded.items()
     ]
     classes, functions = _parts([value for names in guarded.values() for value in names.values()])
-    parts_of = attrgetter(*_FUNCTION_PARTS)
-    function_parts, part_names = list(map(parts_of, functions)), _FUNCTION_PARTS
-    # A global or a built-in would be looked up when it may be another's.
-    every, over, same, count, pairs, after, as_list, names_of = all, map, is_, len, zip, islice, list, vars
-    modules, module_type, is_a, put, remove = sys.modules, ModuleType, isinstance, setattr, delattr
+    put_each_back = _make_put_each_back(held, classes, functions)
+    every, over, same = all, map, is_  # a global or a built-in would be looked up when it may be another's
     # All that they hold, each in one call: to ask them one by one takes far longer.
     contents_of = gc.get_referents
     spaces = [*guarded.values(), *(contents_of(vars(cls))[0] for cls, _, _ in classes)]
@@ -90,6 +93,19 @@ def guard_modules() -> ModuleGuard:
 
     def put_all_back() -> bool:
         return every(over(same, named, contents_of(*spaces))) or put_each_back()
+
+    return ModuleGuard(put_back, put_all_back)
+
+
+def _make_put_each_back(
+    held: list[_HeldNames], classes: list[_HeldClass], functions: list[FunctionType]
+) -> Callable[[], bool]:
+    """What looks at each of them by itself, puts back what differs, and tells whether ours was intact."""
+    parts_of = attrgetter(*_FUNCTION_PARTS)
+    function_parts, part_names = list(map(parts_of, functions)), _FUNCTION_PARTS
+    # As above: a global or a built-in would be looked up when it may be another's.
+    every, over, same, count, pairs, after, as_list, names_of = all, map, is_, len, zip, islice, list, vars
+    modules, module_type, is_a, put, remove = sys.modules, ModuleType, isinstance, setattr, delattr
 
     def put_each_back() -> bool:
         intact = True
@@ -127,14 +143,14 @@ def guard_modules() -> ModuleGuard:
                     put(function, part, value)
         return intact
 
-    return ModuleGuard(put_back, put_all_back)
+    return put_each_back
 
 
 def _is_own(name: str) -> bool:
     return name.partition(".")[0] == _OWN
 
 
-def _parts(values: list[Any]) -> tuple[list[tuple[type, dict[str, Any], list[Any]]], list[FunctionType]]:
+def _parts(values: list[Any]) -> tuple[list[_HeldClass], list[FunctionType]]:
     """The classes among the values with what they hold, and the functions, that run for every task."""
     kinds = [value for value in values if isinstance(value, type) and value.__flags__ & _HEAP_TYPE]
     classes = [
