@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -61,6 +62,43 @@ def test_the_server_of_a_home_is_found_with_its_token(server: ServerProcess, fol
     os.symlink(server.home, users / ".noetl")
     by_itself = run("catalog", "list", "-o", "json", cwd=folder, env={"HOME": str(users)})
     assert by_itself.json == ran.json
+
+
+@pytest.mark.parametrize("origin", ["flag", "variable", "user"])
+def test_what_execute_says_to_type_next_finds_the_execution(
+    server: ServerProcess, folder: Path, origin: str
+) -> None:
+    users = folder / "user"
+    users.mkdir()
+    os.symlink(server.home, users / ".noetl")
+    flags = ("--home", str(server.home)) if origin == "flag" else ()
+    env = {"variable": {"NOETL_HOME": str(server.home)}, "user": {"HOME": str(users)}}.get(origin, {})
+    started = run("execute", "examples/greet", *flags, cwd=folder, env=env)
+    variables, _, command_line = started.err.rpartition("how it is: ")[2].rpartition("noetl ")
+    env |= dict(variable.split("=", 1) for variable in shlex.split(variables))
+    answer = run(*shlex.split(command_line), "-o", "json", cwd=folder, env=env)
+    assert (answer.code, answer.json["execution_id"]) == (0, started.out.strip()), started.err
+
+
+def test_where_no_store_is_the_server_that_runs_there_is_named(server: ServerProcess, folder: Path) -> None:
+    users = folder / "user"
+    users.mkdir()
+    os.symlink(server.home, users / ".noetl")
+    for words in (("executions", "list"), ("executions", "show", "latest"), ("doctor",)):
+        for env, hinted in (({"HOME": str(users)}, True), ({"HOME": str(folder)}, False)):
+            ran = run(*words, cwd=folder, env=env)
+            assert (f"--server {server.url}" in ran.out + ran.err) == hinted, ran
+
+
+def test_an_execution_names_the_document_that_it_was_asked_for(
+    commands: Commands, server: ServerProcess, folder: Path
+) -> None:
+    """The same document may be in a file and in the catalog."""
+    here = run("run", "greet.yaml", "--home", str(server.home), "-o", "json", cwd=folder)
+    there = commands.json("execute", "examples/greet", "--wait")
+    executions = [commands.json("executions", "show", name["execution_id"]) for name in (here.json, there)]
+    documents = [(execution["file"], execution["registered"]) for execution in executions]
+    assert documents == [(str(folder / "greet.yaml"), None), (None, "examples/greet@1")]
 
 
 def test_without_a_server_the_exit_code_is_3(folder: Path) -> None:

@@ -11,7 +11,7 @@ from noetl.cli.file_access import write_file
 from noetl.cli.format import duration_text, local_time, yaml_lines
 from noetl.cli.report.execution_report import ExecutionReport
 from noetl.cli.report.follow_up import FollowUp
-from noetl.cli.server_connection import ask_server, find_remote_execution
+from noetl.cli.server_connection import ask_server, find_remote_execution, find_server
 from noetl.client.http_client import AsyncClient
 from noetl.events.identifiers import run_id
 from noetl.model.reference import MARKER
@@ -205,7 +205,8 @@ def print_ended(configuration: Configuration, end: EndedExecution) -> int:
         console.write_json(msgspec.to_builtins(detail))
     else:
         paint = console.stderr_paint(color=configuration.settings.color)
-        report = ExecutionReport(detail, FollowUp(configuration), end.failures, paint)
+        follow_up = FollowUp(configuration, find_server(configuration).url)
+        report = ExecutionReport(detail, follow_up, end.failures, paint)
         if detail.status == "completed":
             console.write_text(report.result())
         console.say(report.ending())

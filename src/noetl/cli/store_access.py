@@ -45,6 +45,24 @@ def with_store(
     return asyncio.run(play())
 
 
+def hint_without_store(configuration: Configuration) -> str:
+    """What to do where no store is: a server that runs here may keep its executions elsewhere."""
+    elsewhere = "--home or --store names another place"
+    if server := server_here(configuration):
+        return f"--server {server} asks the server that runs here; {elsewhere}"
+    return f"`noetl run FILE` makes one; {elsewhere}"
+
+
+def server_here(configuration: Configuration) -> str:
+    """The address of the server of this home or of the user's, if one runs."""
+    from noetl.cli.server_connection import find_server
+
+    try:
+        return find_server(configuration).url
+    except CommandFailure:
+        return ""
+
+
 def open_home(configuration: Configuration, *, writing: bool) -> tuple[Home, Store]:
     """The home and the open store in it, which must be there. Raises CommandFailure, StoreError.
 
@@ -52,7 +70,7 @@ def open_home(configuration: Configuration, *, writing: bool) -> tuple[Home, Sto
     """
     url = store_url(configuration)
     if not has_store(configuration):
-        hint = "`noetl run FILE` makes one; --home or --store names another place"
+        hint = hint_without_store(configuration)
         raise CommandFailure("no-executions", f"there are no executions here yet ({url})", hint=hint)
     home = home_of(configuration)
     elsewhere = home.folder.parent != configuration.directory

@@ -73,15 +73,15 @@ def _finding_text(finding: Finding) -> str:
 
 
 def _look_at_home(configuration: "Configuration") -> list[Finding]:
-    from noetl.cli.store_access import has_store, with_store
+    from noetl.cli.store_access import has_store, hint_without_store, with_store
     from noetl.home import home_of, store_url
     from noetl.model.store_url import is_database_url
     from noetl.stores import store_file_of
 
     home, url = home_of(configuration), store_url(configuration)
     if not has_store(configuration):
-        hint = "`noetl run FILE` makes one; --home or --store names another place"
-        return [Finding("warning", "store", f"there are no executions here yet ({url})", hint)]
+        message = f"there are no executions here yet ({url})"
+        return [Finding("warning", "store", message, hint_without_store(configuration))]
     findings = (
         _database_findings(url)
         if is_database_url(url)

@@ -54,7 +54,8 @@ def execute(
     """
     from noetl.cli import arguments
     from noetl.cli.command.catalog import split_playbook_name
-    from noetl.cli.server_connection import ask_server
+    from noetl.cli.report.follow_up import FollowUp
+    from noetl.cli.server_connection import ask_server, find_server
     from noetl.cli.server_executions import print_ended, read_at_end
     from noetl.ports.http_api import StartExecution
 
@@ -75,22 +76,24 @@ def execute(
         priority=priority,
     )
     started: StartedExecution = ask_server(configuration, lambda client: client.start(request))
+    follow_up = FollowUp(configuration, find_server(configuration).url)
+    show = follow_up.executions_command("show", started.execution_id)
     if not wait:
-        _print_started(started, as_json=configuration.settings.output == "json")
+        _print_started(started, show, as_json=configuration.settings.output == "json")
         return 0
 
     try:
         console.say(f"{started.execution_id} {started.status}; waiting for its end")
         end = ask_server(configuration, lambda client: read_at_end(client, started.execution_id))
     except KeyboardInterrupt:
-        console.say(f"no longer waiting; {started.execution_id} goes on")
+        console.say(f"no longer waiting; {started.execution_id} goes on: {show}")
         return 1
     return print_ended(configuration, end)
 
 
-def _print_started(started: "StartedExecution", *, as_json: bool) -> None:
+def _print_started(started: "StartedExecution", show: str, *, as_json: bool) -> None:
     if as_json:
         console.write_json({"execution_id": started.execution_id, "status": started.status})
     else:
         console.write_text(f"{started.execution_id}\n")
-        console.say(f"{started.status}; how it is: noetl executions show {started.execution_id}")
+        console.say(f"{started.status}; how it is: {show}")

@@ -11,9 +11,18 @@ _NEEDING_TOOLS = frozenset({"cancel", "pause", "resume", "retry", "redrive", "fo
 
 
 class FollowUp:
-    """Commands for people to type, with the flags of this one, so that they find the same store."""
+    """Commands for people to type, with the flags of this one, so that they find the same store.
 
-    def __init__(self, configuration: Configuration) -> None:
+    `server` is one that was found in a home, where commands that know an embedded store do not look for it.
+    """
+
+    def __init__(self, configuration: Configuration, server: str = "") -> None:
+        self._variables = ""
+        if server and not configuration.settings.server:
+            self._flags = [f"--server {quote(server)}"]
+            if configuration.origins["home"].source == "flag":  # it has the token
+                self._variables = f"NOETL_HOME={quote(configuration.settings.home)} "
+            return
         self._flags = [
             f"--{name} {quote(getattr(configuration.settings, name))}"
             for name in ("home", "store", "server")
@@ -30,7 +39,7 @@ class FollowUp:
         return self._command(f"noetl run --resume {execution_id}", flags=_tool_flags())
 
     def _command(self, start: str, *words: str, flags: Sequence[str]) -> str:
-        return " ".join([start, *map(quote, words), *self._flags, *flags])
+        return self._variables + " ".join([start, *map(quote, words), *self._flags, *flags])
 
 
 def command_lines(commands: Sequence[tuple[str, str]]) -> list[str]:

@@ -1,5 +1,6 @@
 """The documents that executions run, as a store keeps them."""
 
+import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -36,9 +37,11 @@ def registered_file(name: str) -> str:
     return f"{name.replace('/', ':')}.yaml"
 
 
-def registered_name(source: PlaybookSource) -> str:
-    """`PATH@VERSION` of a document of a catalog; empty for others."""
-    return source.name if "@" in source.name and source.file.endswith(registered_file(source.name)) else ""
+def registered_name(path: str, file: str) -> str:
+    """`PATH@VERSION` of a document of a catalog, by the file that it counts as; empty for others."""
+    version = os.path.basename(file).removeprefix(f"{path.replace('/', ':')}@").removesuffix(".yaml")
+    name = f"{path}@{version}"
+    return name if version.isdecimal() and os.path.basename(file) == registered_file(name) else ""
 
 
 class _PlaybookRecord(PlaybookSource, frozen=True):

@@ -27,6 +27,9 @@ def execution_detail(
     summary = execution_of(state, last=until)
     fields: dict[str, Any] = {name: getattr(summary, name) for name in summary.__struct_fields__}
     times = state.step_times(until)
+    # The same document may have been stored by others before. A fork may run another one than it began with.
+    file = request.file if record.playbook == request.hash else source.file
+    registered = registered_name(record.path, file)
     fields |= {
         "version": request.version or summary.version,
         "warnings": document_problems(summary.warnings),
@@ -44,8 +47,8 @@ def execution_detail(
         labels=record.labels,
         priority=record.priority,
         hash=record.playbook,
-        file=_playbook_file(record, request, source) or None,
-        registered=registered_name(source) or None,
+        file=None if registered else file or None,
+        registered=registered or None,
         events=state.version,
         started_at=iso_time(record.started_at),
         ended_at=iso_time(state.ended_at) if state.over else None,
@@ -74,12 +77,3 @@ def _troubled_runs(state: ExecutionState, step: str) -> dict[str, int]:
     summary = state.summaries[step]
     counts = {"failed": summary.failed, "cancelled": summary.cancelled, "skipped": summary.skipped}
     return {name: number for name, number in counts.items() if number}
-
-
-def _playbook_file(
-    record: ExecutionRecord, request: PlaybookExecutionRequested, source: PlaybookSource
-) -> str:
-    """Where its playbook was read; a fork may run another one than it began with."""
-    if registered_name(source):
-        return ""  # it was in no file
-    return request.file if record.playbook == request.hash else source.file

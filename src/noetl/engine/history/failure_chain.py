@@ -57,6 +57,7 @@ def describe_failure(
     error = first_failure(state)
     details = error.details if error is not None else {}
     location, traceback, attempt = None, "", None
+    path = state.plan.playbook.metadata.path
     if error is not None:
         from noetl.engine.history.failure_location import (  # noqa: PLC0415 - it reads documents: slow to import
             FailureLocator,
@@ -68,7 +69,7 @@ def describe_failure(
         location = locator.location()
     return FailureReport(
         execution_id=state.execution_id,
-        playbook=state.plan.playbook.metadata.path,
+        playbook=path,
         status=state.status,
         step=details.get("step") or None,
         task=details.get("task") or None,
@@ -84,7 +85,7 @@ def describe_failure(
         logged=bool(log),
         retriable=state.retriable,
         document=source.name,
-        file="" if registered_name(source) else source.file,
+        file="" if registered_name(path, source.file) else source.file,
     )
 
 

@@ -9,7 +9,15 @@ from noetl.cli import console, options
 from noetl.cli.command.executions.execution_filter import Matching, parse_label, require_path_of_version
 from noetl.cli.command_failure import CommandFailure
 from noetl.cli.format import duration_text, local_time, parse_time
-from noetl.cli.store_access import ExecutionOwner, find_owner, has_store, status_text, with_store
+from noetl.cli.store_access import (
+    ExecutionOwner,
+    find_owner,
+    has_store,
+    hint_without_store,
+    server_here,
+    status_text,
+    with_store,
+)
 from noetl.model.timestamp import iso_time, now_micros
 from noetl.ports.store import ENDED_STATUSES, ExecutionPage, ExecutionQuery, ExecutionRecord, Store
 from noetl.stores.home_folder import Home
@@ -118,6 +126,8 @@ def command(
         return
     if not page.executions:
         console.say("no executions")
+        if not has_store(configuration) and server_here(configuration):
+            console.say(f"  hint: {console.visible(hint_without_store(configuration))}")
     console.write_text(_table(page.executions, owners))
     if page.next:
         console.say(f"there are more: --cursor {page.next}")
