@@ -43,6 +43,14 @@ def server_home_of(configuration: Configuration) -> Home:
     return Home(Path(configuration.user_home) / FOLDER, shared=is_database_url(settings.store))
 
 
+def server_homes(configuration: Configuration) -> list[Home]:
+    """Where commands look for a server: in the home that is set; else in the nearest, and in the user's."""
+    homes = [home_of(configuration)]
+    if not (configuration.settings.home or configuration.settings.store) and configuration.user_home:
+        homes.append(server_home_of(configuration))
+    return homes
+
+
 def store_url(configuration: Configuration) -> str:
     """The store that is set, else that of the home."""
     return configuration.settings.store or f"sqlite:///{home_of(configuration).store}"

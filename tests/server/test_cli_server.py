@@ -81,12 +81,13 @@ def test_what_execute_says_to_type_next_finds_the_execution(
 
 
 def test_where_no_store_is_the_server_that_runs_there_is_named(server: ServerProcess, folder: Path) -> None:
-    users = folder / "user"
-    users.mkdir()
-    os.symlink(server.home, users / ".noetl")
-    for words in (("executions", "list"), ("executions", "show", "latest"), ("doctor",)):
-        for env, hinted in (({"HOME": str(users)}, True), ({"HOME": str(folder)}, False)):
-            ran = run(*words, cwd=folder, env=env)
+    for user, hinted in (("with-server", True), ("without", False)):
+        home = folder / user
+        (home / "work").mkdir(parents=True)
+        if hinted:
+            os.symlink(server.home, home / ".noetl")
+        for words in (("executions", "list"), ("executions", "show", "latest"), ("doctor",)):
+            ran = run(*words, cwd=home / "work", env={"HOME": str(home)})
             assert (f"--server {server.url}" in ran.out + ran.err) == hinted, ran
 
 

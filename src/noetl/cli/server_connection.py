@@ -10,7 +10,7 @@ from noetl.cli.command_failure import CommandFailure
 from noetl.client.http_client import AsyncClient
 from noetl.client.server_requests import ServerError, ServerUnreachable
 from noetl.dsl.document.problem import Problem
-from noetl.home import home_of, server_home_of
+from noetl.home import server_homes
 from noetl.ports.http_api import ExecutionItem, ProblemDocument
 from noetl.settings import Configuration
 from noetl.stores.home_folder import Home
@@ -37,7 +37,7 @@ def find_server(
     `token_file` is where the server of a home keeps the token that is meant, if none is set.
     """
     settings = configuration.settings
-    for home in _homes(configuration):
+    for home in server_homes(configuration):
         record = read_server_record(home)
         if record is None:
             continue
@@ -51,14 +51,6 @@ def find_server(
         return ServerAddress(settings.server, settings.token)
     hint = "`noetl server start` starts one; --server or NOETL_SERVER names another"
     raise CommandFailure("server-unreachable", "no server is running here", hint=hint, exit_code=3)
-
-
-def _homes(configuration: Configuration) -> list[Home]:
-    """Where a server may run: the home that is set; else the nearest, and that of the user."""
-    homes = [home_of(configuration)]
-    if not (configuration.settings.home or configuration.settings.store) and configuration.user_home:
-        homes.append(server_home_of(configuration))
-    return homes
 
 
 def ask_server(configuration: Configuration, work: Callable[[AsyncClient], Awaitable[T]]) -> T:

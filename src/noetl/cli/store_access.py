@@ -9,13 +9,14 @@ from msgspec import Struct
 
 from noetl.cli import console
 from noetl.cli.command_failure import CommandFailure
-from noetl.home import home_of, store_url
+from noetl.home import home_of, server_homes, store_url
 from noetl.model.store_url import is_database_url
 from noetl.ports.store import ExecutionRecord, Store
 from noetl.settings import Configuration
 from noetl.stores import is_memory_url, open_store, open_store_to_read
 from noetl.stores.home_folder import Home
 from noetl.stores.ownership import SERVER, Owners, SharedOwners, owners_in
+from noetl.stores.server_record import read_server_record
 
 T = TypeVar("T")
 
@@ -54,13 +55,9 @@ def hint_without_store(configuration: Configuration) -> str:
 
 
 def server_here(configuration: Configuration) -> str:
-    """The address of the server of this home or of the user's, if one runs."""
-    from noetl.cli.server_connection import find_server
-
-    try:
-        return find_server(configuration).url
-    except CommandFailure:
-        return ""
+    """The address of the server that commands find here; empty if none runs."""
+    records = [read_server_record(home) for home in server_homes(configuration)]
+    return next((record.url for record in records if record is not None), "")
 
 
 def open_home(configuration: Configuration, *, writing: bool) -> tuple[Home, Store]:
