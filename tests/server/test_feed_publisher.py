@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 import pytest
+from nats.errors import Error as NatsError
 from nats.js.api import StreamConfig
 from nats.js.errors import NotFoundError
 
@@ -20,6 +21,7 @@ from noetl.server.feed_publisher import FeedPublisher, subject_of_path
 from noetl.server.feed_stream import FeedEnd, FeedError, FeedMessage, FeedStream
 from noetl.server.http.event_bell import EventBell
 from noetl.stores import open_store
+from noetl.stores.nats_connection import connect_nats
 from tests.cli.command_line import run
 from tests.nats_server import NatsServer, nats_client, nats_server
 from tests.server.server_process import GREET, PARENT, ServerProcess, kill, server_process
@@ -374,6 +376,15 @@ def test_a_start_without_client_access_or_jetstream_says_what_to_do(
     assert "NATS_PASSWORD" in refuse(tmp_path, url, {"NATS_USER": "ada", "NATS_PASSWORD": "wrong"})
     with nats_server(jetstream=()) as plain:
         assert "`nats-server -js`" in refuse(tmp_path, f"{plain.url}/{stream}", plain.environment)
+
+
+def test_a_wrong_password_is_never_taken_for_a_server_that_is_gone(nats: NatsServer) -> None:
+    async def sign_in_often() -> None:
+        for _ in range(400):  # the server closes the connection at once, and a race may lose its last words
+            with pytest.raises(NatsError, match="Authorization Violation"):
+                await connect_nats(nats.url, {"user": "ada", "password": "wrong"}, lambda _: None)
+
+    asyncio.run(sign_in_often())
 
 
 @pytest.fixture

@@ -72,6 +72,9 @@ async def connect_nats(server: str, options: Mapping[str, str], on_complaint: Ca
             connect_timeout=int(ANSWER_SECONDS),
             error_cb=hear,
             name="noetl",
+            # So the client reads the answer to its sign-in before it sends more. Else a refusal may go with
+            # the connection that the server closes: a wrong password would look like a server that is gone.
+            verbose=True,
             **options,
         )
     except BaseException:  # a cancelled wait, too

@@ -152,6 +152,9 @@ async def _connect(options: dict[str, Any]) -> NatsConnection:
             connect_timeout=CONNECT_SECONDS,
             error_cb=hear_error,
             name="noetl",
+            # So the client reads the answer to its sign-in before it sends more. Else a refusal may go with
+            # the connection that the server closes: a wrong password would look like a server that is gone.
+            verbose=True,
             **options,
         )
     except BaseException:  # a cancelled wait for the server, too
