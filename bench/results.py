@@ -12,13 +12,14 @@ class Results(msgspec.Struct):
     """`reports[workload][side]` has an entry for each round, None where nothing was measured in it.
 
     `sync_calls` are those of one lap of the figure `run`, on average. `reasons` say why something is missing,
-    by side, or side and workload.
+    by side, or side and workload. `database` is what all sides keep their state in, if it is one.
     """
 
     plan: Plan
     machine: dict[str, str] = {}
     sides: list[str] = []
     durable: list[str] = []
+    database: str = ""
     versions: dict[str, dict[str, str]] = {}
     parts: list[Measurement] = []
     reports: dict[str, dict[str, list[Report | None]]] = {}

@@ -21,6 +21,7 @@ from bench.postgres_copy import measure_postgres_copy
 from bench.protocol import Plan
 from bench.python_tool import measure_python_tool
 from bench.results import Results, read_results
+from bench.shared_database import peers_on, peers_without_database, shared_database
 from bench.side import Side
 from bench.tables import all_tables, notes, render_markdown, render_plain
 from bench.workload_table import WORKLOADS
@@ -72,6 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--server", action="store_true", help="measure a server with a worker, too, and their floor"
     )
     parser.add_argument(
+        "--postgres",
+        action="store_true",
+        help="measure a server with a worker, and peers that can, with all they keep in one PostgreSQL",
+    )
+    parser.add_argument(
         "--workloads", action="store_true", help="measure the workloads alone, as --only does"
     )
     parser.add_argument("--markdown", action="store_true", help="print the tables in Markdown")
@@ -81,6 +87,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # servers are ended on the way out
     if options.show:
         results = read_results(RESULTS)
+    elif options.postgres:
+        if unable := peers_without_database(options.peers):
+            parser.error(f"{unable[0]} cannot keep its state in PostgreSQL")
+        try:
+            results = measure_on_database(options.peers, plan_of(options), options.only)
+        except ModuleNotFoundError as error:
+            parser.error(f"{error.name} is not installed: `{sys.executable} -m pip install -e '.[test]'`")
+        results.write(RESULTS)
     else:
         some = options.workloads or options.only != list(WORKLOADS)
         sides: list[Side] = [NoetlSide(), *([NoetlServerSide(), BarePlaneSide()] if options.server else [])]
@@ -88,6 +102,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         results = measure_all(sides, plan_of(options), options.only, [] if some else measure_parts())
         results.write(RESULTS)
     print(*report_lines(results, markdown=options.markdown), sep="\n")
+
+
+def measure_on_database(peers: Sequence[str], plan: Plan, names: Sequence[str]) -> Results:
+    with shared_database() as database:
+        comparison = Comparison(
+            [NoetlServerSide(database), *peers_on(database, peers)], HERE / ".peers", plan, names
+        )
+        comparison.results.database = database.description()
+        comparison.results.machine = describe_machine()
+        comparison.measure()
+    return comparison.results
 
 
 def measure_all(

@@ -24,7 +24,7 @@ class Workload:
 
     `waits` says whether each of our steps waits for the disk; where it does not, its twin with a `b` does.
     `goal` is how many times as long the fastest durable peer should take, `served_goal` the same where we are
-    a server with a worker.
+    a server with a worker, `database_goal` the same where all keep their state in one PostgreSQL.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Workload:
     waits: bool = True
     goal: float = 0.0
     served_goal: float = 0.0
+    database_goal: float = 0.0
     figures: dict[str, str] = field(default_factory=lambda: {RUN: "", NEW: "new document"})
     ours_only: bool = False
 
@@ -54,16 +55,48 @@ class Workload:
 
 
 _ALL = (
-    Workload("w1", "a chain of 100 no-op steps", "chain", 100, waits=False, served_goal=2),
-    Workload("w1b", "a chain of 100 steps that write", "chain", 100, goal=3, served_goal=2),
-    Workload("w2", "a loop of 1,000 no-ops, 10 in flight", "loop", 1_000, waits=False, served_goal=3),
-    Workload("w2b", "a loop of 1,000 writes, 10 in flight", "loop", 1_000, goal=5, served_goal=3),
-    Workload("w3", "500 runs of 3 no-op steps at once", "chain", 3, runs=500, waits=False, served_goal=3),
-    Workload("w3b", "500 runs of 3 steps that write at once", "chain", 3, runs=500, goal=5, served_goal=3),
+    Workload("w1", "a chain of 100 no-op steps", "chain", 100, waits=False, served_goal=2, database_goal=3),
+    Workload("w1b", "a chain of 100 steps that write", "chain", 100, goal=3, served_goal=2, database_goal=3),
+    Workload(
+        "w2",
+        "a loop of 1,000 no-ops, 10 in flight",
+        "loop",
+        1_000,
+        waits=False,
+        served_goal=3,
+        database_goal=5,
+    ),
+    Workload(
+        "w2b", "a loop of 1,000 writes, 10 in flight", "loop", 1_000, goal=5, served_goal=3, database_goal=5
+    ),
+    Workload(
+        "w3",
+        "500 runs of 3 no-op steps at once",
+        "chain",
+        3,
+        runs=500,
+        waits=False,
+        served_goal=3,
+        database_goal=5,
+    ),
+    Workload(
+        "w3b",
+        "500 runs of 3 steps that write at once",
+        "chain",
+        3,
+        runs=500,
+        goal=5,
+        served_goal=3,
+        database_goal=5,
+    ),
     Workload("w4", "a run of one no-op step, warm", "chain", laps=100, waits=False, goal=5, served_goal=2),
     Workload("w4b", "a run of one step that writes, warm", "chain", laps=100, goal=5, served_goal=2),
-    Workload("w5", "40 python tasks in a row, fib(10)", "tasks", 40, waits=False, served_goal=2),
-    Workload("w5b", "40 python tasks that import os, fib(10)", "tasks", 40, goal=2, served_goal=2),
+    Workload(
+        "w5", "40 python tasks in a row, fib(10)", "tasks", 40, waits=False, served_goal=2, database_goal=3
+    ),
+    Workload(
+        "w5b", "40 python tasks that import os, fib(10)", "tasks", 40, goal=2, served_goal=2, database_goal=3
+    ),
     Workload(
         "w6",
         "hello world from the shell",

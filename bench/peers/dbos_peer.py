@@ -1,4 +1,7 @@
-"""DBOS on SQLite: a library in the worker's own process, its database a file in `data`."""
+"""DBOS, a library in the worker's own process.
+
+Its database is SQLite, a file in `data`, or the PostgreSQL whose address `database` is.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,8 +24,9 @@ def versions(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def serve(folder: Path, data: Path, wrap: Wrap) -> Iterator[Worker]:
-    yield Worker(wrap([*_command(folder), "measure"]), environment(DATA=str(data)))
+def serve(folder: Path, data: Path, wrap: Wrap, database: str = "") -> Iterator[Worker]:
+    url = database.replace("postgresql:", "postgresql+psycopg:", 1)
+    yield Worker(wrap([*_command(folder), "measure"]), environment(DATA=str(data), DATABASE=url))
 
 
 def resume(folder: Path, data: Path, steps: int) -> Resumption:

@@ -1,4 +1,4 @@
-"""Prefect: its server on loopback with SQLite in `data`, flows in the worker's process.
+"""Prefect: its server on loopback with SQLite in `data`, or on a PostgreSQL, flows in the worker's process.
 
 The server runs without its page, and without the services that flows started by hand do not need:
 scheduling, triggers, the log of events. What records task runs stays on.
@@ -38,7 +38,7 @@ def versions(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def serve(folder: Path, data: Path, wrap: Wrap) -> Iterator[Worker]:
+def serve(folder: Path, data: Path, wrap: Wrap, database: str = "") -> Iterator[Worker]:
     port = free_port()
     settings = environment(
         PREFECT_HOME=str(data),
@@ -52,6 +52,10 @@ def serve(folder: Path, data: Path, wrap: Wrap) -> Iterator[Worker]:
         PREFECT_TASKS_DEFAULT_NO_CACHE="true",
         **{f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in IDLE_SERVICES},
     )
+    if database:
+        settings["PREFECT_API_DATABASE_CONNECTION_URL"] = database.replace(
+            "postgresql:", "postgresql+asyncpg:", 1
+        )
     command = [python(folder), "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
     with run_server(wrap([*command, "--no-ui"]), settings, data / "server.log") as server:
         server.wait_for(f"http://127.0.0.1:{port}/api/health")

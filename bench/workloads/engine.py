@@ -17,7 +17,7 @@ from noetl.events.codec import decode
 from noetl.events.event_kind import EVENT_KINDS
 from noetl.loader import installed_kinds
 from noetl.local import Local
-from noetl.ports.store import Row
+from noetl.ports.store import Row, Store
 from noetl.stores.home_folder import Home
 from noetl.stores.ownership import Owners
 from noetl.stores.results.file_backend import FileResults
@@ -57,7 +57,7 @@ class BenchEngine(NamedTuple):
         return await count_tasks(self.store, ids, workload)
 
 
-async def count_tasks(store: SqliteStore, ids: Sequence[str], workload: Workload) -> int:
+async def count_tasks(store: Store, ids: Sequence[str], workload: Workload) -> int:
     """How many tasks their histories say have ended well, with the result that they should have."""
     expected = FIB_RESULT if workload.shape == "tasks" else None
     count = 0
@@ -67,7 +67,7 @@ async def count_tasks(store: SqliteStore, ids: Sequence[str], workload: Workload
     return count
 
 
-async def _rows(store: SqliteStore, execution_id: str) -> AsyncIterator[Row]:
+async def _rows(store: Store, execution_id: str) -> AsyncIterator[Row]:
     after = 0
     while rows := await store.read(execution_id, after=after):
         for row in rows:

@@ -18,17 +18,19 @@ from bench.workloads.documents import document_of
 from bench.workloads.engine import DISK, WAITS, count_tasks
 from noetl import AsyncClient
 from noetl.ports.http_api import StartExecution
+from noetl.ports.store import Store
+from noetl.stores import open_store
 from noetl.stores.home_folder import Home
 from noetl.stores.sqlite.store import SqliteStore
 
-URL, HOME = "BENCH_SERVER", "BENCH_HOME"
+URL, HOME, STORE = "BENCH_SERVER", "BENCH_HOME", "BENCH_STORE"
 LOOP_PROMISE = f"{DISK}; no-op iterations do not wait for the disk, steps do"
 
 
 class ServedRuns:
     """What is measured of one workload."""
 
-    def __init__(self, client: AsyncClient, store: SqliteStore, recorder: Recorder) -> None:
+    def __init__(self, client: AsyncClient, store: Store, recorder: Recorder) -> None:
         self._client = client
         self._store = store
         self._recorder = recorder
@@ -74,9 +76,11 @@ def promise_of(workload: Workload) -> tuple[str, bool]:
 async def main(arguments: Sequence[str]) -> None:
     workload, plan = read_arguments(arguments)
     durability, waits = promise_of(workload)
+    url = os.environ.get(STORE, "")
+    durability = durability.replace(DISK, "PostgreSQL, each commit with fsync") if url else durability
     recorder = Recorder(workload, plan, durability, waits=waits)
     home = Path(os.environ[HOME])
-    store = SqliteStore.at(Home(home).store)
+    store = open_store(url) if url else SqliteStore.at(Home(home).store)
     try:
         async with AsyncClient(os.environ[URL], admin_token(home)) as client:
             await ServedRuns(client, store, recorder).measure()

@@ -113,6 +113,24 @@ def test_a_server_is_compared_with_peers_and_has_goals_of_its_own() -> None:
     assert share["goal"] == "at least 60%: missed"
 
 
+def test_on_one_database_goals_are_for_the_faster_peer_durable_or_not() -> None:
+    results = results_of(
+        {
+            "w3": {
+                "noetl server": [report_of("w3", 10.0)],
+                "peer": [report_of("w3", 60.0)],
+                "loose": [report_of("w3", 40.0, waits=False)],
+            }
+        },
+        database="18.6, fsync=on",
+    )
+    line = line_of(served_table(results), "w3", "at once")
+    assert (line["peer"], line["fastest"], line["goal"]) == ("6.0x [6.0-6.0]", "loose 4.0x", "5x: missed")
+    lines = report_lines(results, markdown=False)
+    assert "PostgreSQL: 18.6, fsync=on" in lines
+    assert "Ratios" not in lines
+
+
 def test_a_goal_that_a_server_misses_says_what_its_messages_and_decisions_alone_would_reach() -> None:
     results = results_of(
         {

@@ -155,5 +155,11 @@ def test_names_on_the_command_line_are_checked_and_put_in_order(capsys: pytest.C
     assert "w0 is none of w1, w1b" in capsys.readouterr().err
 
 
+def test_a_peer_that_has_no_database_is_refused_on_one(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run_main(["--postgres", "--peers", "restate,dbos"])
+    assert "restate cannot keep its state in PostgreSQL" in capsys.readouterr().err
+
+
 def test_every_side_has_a_name_of_its_own() -> None:
     assert len({side.NAME for side in (NoetlSide(), *PEERS)}) == 4

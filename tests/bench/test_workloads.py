@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from bench.bare_plane_side import BarePlaneSide
@@ -16,6 +17,7 @@ from bench.noetl_side import NoetlSide
 from bench.peers.peer import environment
 from bench.protocol import Plan
 from bench.resumption import ResumptionFailed, resume_program
+from bench.shared_database import shared_database
 from bench.workload_table import FIB_RESULT, FLIGHT, WORKLOADS, fib
 from bench.workloads.documents import document_of
 from bench.workloads.engine import open_engine
@@ -60,6 +62,25 @@ def test_a_server_and_a_worker_report_the_same_figures(tmp_path: Path) -> None:
         assert report.peak > 50_000_000
     assert [report.waits for report in reports] == [True, True, True, False]
     assert "events/s" in reports[-1].note
+
+
+def test_a_server_on_postgresql_has_each_run_in_a_database_of_its_own(tmp_path: Path) -> None:
+    with shared_database() as database:
+        side = NoetlServerSide(database)
+        for number in (1, 2):
+            data = tmp_path / str(number)
+            data.mkdir()
+            with side.serve(tmp_path, data, list) as worker:
+                report = run_worker(worker, WORKLOADS["w3"], Plan(1, 0, 1, SHRINK))
+                assert not list(data.rglob("store.db"))
+            assert report.executed == 2 * WORKLOADS["w3"].shrunk(SHRINK).steps_of_lap
+            assert report.durability.startswith("PostgreSQL, each commit with fsync; ")
+        with psycopg.connect(database.server.dsn(), autocommit=True) as connection:
+            rows = connection.execute(
+                "SELECT datname FROM pg_database WHERE datname LIKE 'bench%'"
+            ).fetchall()
+            assert connection.execute("SHOW fsync").fetchone() == ("on",)
+        assert rows == []
 
 
 def test_the_floor_of_a_server_has_each_step_on_the_disk(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ ten, and a hundred did not end in two minutes.
 """
 
 import asyncio
+import os
 import sys
 from dataclasses import replace
 
@@ -17,7 +18,10 @@ from bench.workload_table import FIB, FIB_RESULT, FLIGHT, Workload, fib
 
 STEPS = 60
 """How many steps of runs at once are measured, at least two runs."""
-EVENTS = "SQLite, journal wal, synchronous NORMAL, task states recorded in the background"
+STORE = (
+    "PostgreSQL" if "PREFECT_API_DATABASE_CONNECTION_URL" in os.environ else "SQLite WAL, synchronous NORMAL"
+)
+EVENTS = f"{STORE}, task states recorded in the background"
 RESULTS = "results in files before the next step, no fsync; states recorded in the background"
 
 executed = 0
