@@ -44,7 +44,7 @@ from noetl.ports.control import (
     Work,
     WorkerReport,
 )
-from noetl.server.plane.worker_routes import CLOSE_MALFORMED, CLOSE_UNKNOWN
+from noetl.server.plane.worker_routes import CLOSE_MALFORMED, CLOSE_UNKNOWN, MAX_BODY
 from noetl.settings import installed_release
 from tests.plane.plane_processes import PATIENCE, Plane, kinds
 from tests.plane.plane_server import TOKEN
@@ -144,6 +144,37 @@ def test_what_is_no_message_ends_the_session_and_its_leases(pool: RawPool) -> No
         assert other.end(other.command()) == "durable"
     assert pool.end(execution_id) == "completed"
     assert reasons(pool.events(execution_id)) == ["expired"]
+
+
+def test_so_does_a_printed_text_that_comes_from_nowhere(pool: RawPool) -> None:
+    execution_id = pool.start(ONE)
+    with pool.worker() as worker:
+        worker.command()
+        line = f'{{"execution": "{execution_id}", "source": {{"step": 5}}, "text": "x"}}'
+        worker.send(f'{{"type": "report", "no": 1, "logs": [{line}]}}'.encode())
+        assert worker.wait_until_closed() == CLOSE_MALFORMED
+    with pool.worker() as other:
+        assert other.end(other.command()) == "durable"
+    assert pool.end(execution_id) == "completed"
+
+
+@pytest.mark.parametrize(("length", "status"), [(MAX_BODY + 1, 413), (1, 400)])
+def test_a_request_that_is_too_large_or_no_message_ends_its_session(
+    bare: Plane, length: int, status: int
+) -> None:
+    (registered,) = post(bare, "register", Register(protocol=PROTOCOL))
+    assert isinstance(registered, Registered)
+    with closing(HTTPConnection("127.0.0.1", bare.port, timeout=PATIENCE)) as connection:
+        connection.putrequest("POST", "/api/worker/report")
+        for name, value in {"Authorization": f"Bearer {TOKEN}", "Noetl-Session": registered.session}.items():
+            connection.putheader(name, value)
+        connection.putheader("Content-Length", str(length))
+        connection.endheaders(b"x")
+        assert connection.getresponse().status == status
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        post(bare, "heartbeat", Heartbeat(), registered.session)
+    assert refused.value.code == 404
+    refused.value.close()
 
 
 def test_a_late_report_is_lost(short_lived: Plane) -> None:
