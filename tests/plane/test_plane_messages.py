@@ -196,6 +196,7 @@ def test_a_late_report_is_lost(short_lived: Plane) -> None:
     assert plane.end(execution_id)["status"] == "completed"
 
 
+@pytest.mark.spec("000 §4.3 (1)")
 def test_a_report_of_a_run_that_somebody_else_owns_is_lost(pool: RawPool) -> None:
     execution_id = pool.start(ONE)
     with pool.worker() as owner, pool.worker(slots=0) as other:
@@ -323,6 +324,7 @@ def test_only_who_has_claimed_a_run_of_an_execution_writes_to_its_log(pool: RawP
     assert "stranger" not in log
 
 
+@pytest.mark.spec("000 §4.2 (2)")
 def test_runs_go_to_workers_of_their_pool_that_know_their_kinds(pool: RawPool) -> None:
     execution_id = pool.start(ONE)
     with (

@@ -96,6 +96,7 @@ def test_its_own_worker_is_one_of_several(setting: Setting) -> None:
         ("{kind: local, spec: {pool: others}}", "server", "server", "server"),
     ],
 )
+@pytest.mark.spec("001 §4")
 def test_the_kind_of_the_executor_says_where_runs_go(
     setting: Setting, executor: str, start: str, handed_on: str, named: str
 ) -> None:

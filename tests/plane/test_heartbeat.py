@@ -1,4 +1,4 @@
-"""The heartbeat of a worker goes the way of all that it says."""
+"""The heartbeat of a worker: which way it goes, and for whom."""
 
 import asyncio
 import time
@@ -6,7 +6,8 @@ import time
 import aiohttp
 import pytest
 
-from noetl.worker.heartbeat import LeaseClock
+from noetl.ports.control import Beaten
+from noetl.worker.heartbeat import HeartbeatThread, LeaseClock
 from noetl.worker.http_link import HttpLink
 from tests.plane.plane_processes import PATIENCE, Plane
 from tests.plane.plane_server import TOKEN
@@ -35,3 +36,24 @@ def test_no_proxy_of_the_environment_comes_between_a_worker_and_its_server(
     with RawWorker(long_lived) as worker:
         monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
         asyncio.run(beat(worker.session))
+
+
+def test_nobody_speaks_for_a_worker_whose_loop_stands_still() -> None:
+    leases = LeaseClock(time.monotonic, TTL, time.monotonic())
+    thread = HeartbeatThread(leases, lambda _: Beaten(known=True))
+
+    def wait_until(*, holds: bool) -> None:
+        limit = time.monotonic() + PATIENCE
+        while leases.lease_holds != holds:
+            assert time.monotonic() < limit
+            if holds:
+                leases.turn()
+            time.sleep(TTL / 20)
+
+    thread.start()
+    try:
+        wait_until(holds=False)
+        wait_until(holds=True)
+    finally:
+        thread.end()
+        thread.join()
