@@ -22,6 +22,8 @@ from noetl.ports.catalog import CatalogEntry
 from noetl.ports.control import (
     PROTOCOL,
     Ack,
+    CheckCredentials,
+    CredentialsChecked,
     Message,
     News,
     Register,
@@ -170,7 +172,13 @@ class HandWorker:
         self._commands: list[RunCommand] = []
         self._acks: list[Ack] = []
         self._news: list[News] = []
+        self._questions: list[CheckCredentials] = []
         self._number = 0
+
+    @property
+    def session(self) -> str:
+        """Its id."""
+        return self._session.id
 
     async def register(self, session: str = "", held: Sequence[RunLease] = (), slots: int = 1) -> str:
         about = Register(
@@ -197,8 +205,19 @@ class HandWorker:
                     self._commands += message.commands
                 case News():
                     self._news.append(message)
+                case CheckCredentials():
+                    self._questions.append(message)
                 case _:
                     raise AssertionError(message)
+
+    async def answer_question(self) -> None:
+        """The next one about credentials: they can be had."""
+        while not self._questions:
+            await self._receive()
+        question = self._questions.pop(0)
+        await self._plane.answer(
+            self._session, CredentialsChecked(playbook=question.playbook, pool=question.pool)
+        )
 
     async def command(self) -> RunCommand:
         while not self._commands:

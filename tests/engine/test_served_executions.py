@@ -553,3 +553,18 @@ def test_rows_that_are_not_those_of_the_history_are_noticed_and_made_again(tmp_p
             await check_rows(server, execution_id)
 
     play(test)
+
+
+@pytest.mark.parametrize("until", [2**63, 2**70, -(2**70)])
+def test_whatever_time_a_worker_names_its_row_can_be_stored(tmp_path: Path, until: int) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            worker = HandWorker(server)
+            await worker.register()
+            execution_id = await server.start(WAIT)
+            await suspend(worker, await worker.command(), reason="signal", signal="go", until=until)
+            await check_rows(server, execution_id)
+            await server.engine.submit(execution_id, Cancel())
+            await server.wait_for(execution_id, "PlaybookProcessed")
+
+    play(test)

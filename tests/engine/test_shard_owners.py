@@ -78,3 +78,25 @@ def test_the_owner_of_one_shard_hears_nothing_of_another(tmp_path: Path) -> None
             )
 
     play(test)
+
+
+def test_nor_does_it_after_a_restart_of_the_server(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            owners = [HandWorker(server), HandWorker(server)]
+            execution_id, (command, other) = await open_shards(server, owners)
+            await begin(owners[0], command)
+            await begin(owners[1], other, waits=True)
+            session = owners[0].session
+        async with hand_server(tmp_path) as server:
+            first, second = HandWorker(server), HandWorker(server)
+            await first.register(session, [lease_of(command)])
+            (news,) = (await first.news()).items
+            assert (news.fence, news.owned, news.resumed) == (command.fence, True, ())
+            await second.register()
+            await server.engine.take_up(execution_id)
+            await server.engine.submit(execution_id, Signal("go"))
+            assert (await second.command()).shard == other.shard
+            assert first.unread() == [], "an iteration of another shard goes on"
+
+    play(test)

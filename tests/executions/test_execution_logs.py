@@ -11,12 +11,13 @@ from noetl.engine.history import lookup
 from noetl.engine.history.family_log import FamilyLog
 from noetl.engine.task_log import MAX_TEXT, LogLine, TaskLog
 from noetl.events.bodies import ParentTask
+from noetl.ports.ledger import LogSource
 from noetl.ports.store import Store
 from tests.executions.execution_playbooks import BREAK, BROKEN, GREET, GREETED, HOLD
 from tests.executions.in_process_command import InProcessCommand
 from tests.executions.recorded_executions import RecordedExecutions
 
-LOG_LABELS: dict[str, str | int] = {"step": "start", "run": "r5", "task": "say", "iteration": 2, "attempt": 3}
+LOG_LABELS: LogSource = {"step": "start", "run": "r5", "task": "say", "iteration": 2, "attempt": 3}
 
 
 @pytest.fixture

@@ -11,13 +11,14 @@ import pytest
 
 from noetl.engine.task_log import TaskLog
 from noetl.kernel.net.commands import Pause, Signal
+from noetl.ports.ledger import LogSource
 from noetl.stores.ownership import Owners
 from tests.cli.command_line import COMMAND, environment, run
 from tests.executions.execution_playbooks import BREAK, BROKEN, GREET, GREETED, HOLD
 from tests.executions.in_process_command import InProcessCommand
 from tests.executions.recorded_executions import RecordedExecution, RecordedExecutions
 
-LOG_LABELS: dict[str, str | int] = {"step": "start", "run": "r5", "task": "say", "attempt": 1}
+LOG_LABELS: LogSource = {"step": "start", "run": "r5", "task": "say", "attempt": 1}
 
 
 def names(ran: Any) -> list[str]:

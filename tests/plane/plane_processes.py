@@ -118,6 +118,11 @@ class Plane:
         assert self._server.stdout is not None
         self.port = int(self._server.stdout.readline())
 
+    @property
+    def server_pid(self) -> int:
+        assert self._server is not None
+        return self._server.pid
+
     def kill_server(self) -> None:
         if self._server is not None:
             self._server.kill()

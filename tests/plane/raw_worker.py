@@ -255,4 +255,4 @@ def transfer(
             return Transfer(response.status, response.read(), names)
     except urllib.error.HTTPError as error:
         with error:
-            return Transfer(error.code, b"", {})
+            return Transfer(error.code, b"", {name.lower(): value for name, value in error.headers.items()})

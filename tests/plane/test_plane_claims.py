@@ -27,6 +27,7 @@ from noetl.ports.control import (
 from tests.plane.plane_processes import Plane
 from tests.plane.plane_server import OTHER_TOKEN
 from tests.plane.raw_worker import RawPool, RawWorker, Transfer, post, transfer
+from tests.server.test_full_disk import UNLIMITED, limit_files
 
 ONE = """\
 workflow:
@@ -263,6 +264,22 @@ def test_a_body_comes_in_pieces_of_which_each_may_come_again(pool: RawPool) -> N
         assert put(0, 4, name="../../escaped").status == 422
         assert transfer(pool.plane, key, owner.session, body, Content_Range="bytes wrong").status == 422
         assert put(8, 10).status == 204
+        assert transfer(pool.plane, key, owner.session).body == body
+
+
+def test_bytes_that_find_no_room_may_come_again(pool: RawPool) -> None:
+    execution_id = pool.start(ONE)
+    body, pid = b"x" * 5_000, pool.plane.server_pid
+    key = f"{execution_id}/{hashlib.sha256(body).hexdigest()}"
+    with pool.worker() as owner:
+        owner.command()
+        limit_files(pid, 1_000)
+        try:
+            refused = transfer(pool.plane, key, owner.session, body)
+        finally:
+            limit_files(pid, UNLIMITED)
+        assert (refused.status, int(refused.headers["retry-after"]) > 0) == (503, True)
+        assert transfer(pool.plane, key, owner.session, body).status == 204
         assert transfer(pool.plane, key, owner.session).body == body
 
 

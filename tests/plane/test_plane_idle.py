@@ -4,6 +4,8 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from noetl.client.http_client import Client
 from tests.plane.plane_processes import WorkerProcess
 from tests.server.server_process import server_process
@@ -30,6 +32,9 @@ def listens(pid: int) -> bool:
     return any(link.removeprefix("socket:[").rstrip("]") in listening for link in links)
 
 
+@pytest.mark.spec("000 §1.2")
+@pytest.mark.spec("000 §11.2")
+@pytest.mark.spec("002 §1")
 def test_an_idle_server_and_its_idle_worker_take_little_of_a_processor(tmp_path: Path) -> None:
     with server_process(tmp_path, worker=False) as server:
         worker = WorkerProcess(server.url, tmp_path, NOETL_HOME=str(server.home), NOETL_TOKEN="")

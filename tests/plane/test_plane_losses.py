@@ -5,6 +5,8 @@ import time
 from collections import Counter
 from typing import Any
 
+import pytest
+
 from tests.plane.plane_processes import HELD, PATIENCE, MeetingPoint, Plane, WorkerProcess, kinds
 from tests.plane.proxy import Proxy
 
@@ -13,6 +15,7 @@ def reasons(events: list[dict[str, Any]]) -> list[str]:
     return [event["data"].get("reason", "expired") for event in events if event["name"] == "LeaseExpired"]
 
 
+@pytest.mark.spec("000 §4.3 (1)")
 def test_a_run_of_a_killed_worker_goes_on_elsewhere_with_the_same_key(
     short_lived: Plane, meeting: MeetingPoint
 ) -> None:

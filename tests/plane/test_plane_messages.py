@@ -44,7 +44,7 @@ from noetl.ports.control import (
     Work,
     WorkerReport,
 )
-from noetl.server.plane.worker_routes import CLOSE_MALFORMED, CLOSE_UNKNOWN
+from noetl.server.plane.worker_routes import CLOSE_MALFORMED, CLOSE_UNKNOWN, MAX_BODY
 from noetl.settings import installed_release
 from tests.plane.plane_processes import PATIENCE, Plane, kinds
 from tests.plane.plane_server import TOKEN
@@ -146,6 +146,37 @@ def test_what_is_no_message_ends_the_session_and_its_leases(pool: RawPool) -> No
     assert reasons(pool.events(execution_id)) == ["expired"]
 
 
+def test_so_does_a_printed_text_that_comes_from_nowhere(pool: RawPool) -> None:
+    execution_id = pool.start(ONE)
+    with pool.worker() as worker:
+        worker.command()
+        line = f'{{"execution": "{execution_id}", "source": {{"step": 5}}, "text": "x"}}'
+        worker.send(f'{{"type": "report", "no": 1, "logs": [{line}]}}'.encode())
+        assert worker.wait_until_closed() == CLOSE_MALFORMED
+    with pool.worker() as other:
+        assert other.end(other.command()) == "durable"
+    assert pool.end(execution_id) == "completed"
+
+
+@pytest.mark.parametrize(("length", "status"), [(MAX_BODY + 1, 413), (1, 400)])
+def test_a_request_that_is_too_large_or_no_message_ends_its_session(
+    bare: Plane, length: int, status: int
+) -> None:
+    (registered,) = post(bare, "register", Register(protocol=PROTOCOL))
+    assert isinstance(registered, Registered)
+    with closing(HTTPConnection("127.0.0.1", bare.port, timeout=PATIENCE)) as connection:
+        connection.putrequest("POST", "/api/worker/report")
+        for name, value in {"Authorization": f"Bearer {TOKEN}", "Noetl-Session": registered.session}.items():
+            connection.putheader(name, value)
+        connection.putheader("Content-Length", str(length))
+        connection.endheaders(b"x")
+        assert connection.getresponse().status == status
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        post(bare, "heartbeat", Heartbeat(), registered.session)
+    assert refused.value.code == 404
+    refused.value.close()
+
+
 def test_a_late_report_is_lost(short_lived: Plane) -> None:
     plane = short_lived
     execution_id = plane.start(ONE)
@@ -165,6 +196,7 @@ def test_a_late_report_is_lost(short_lived: Plane) -> None:
     assert plane.end(execution_id)["status"] == "completed"
 
 
+@pytest.mark.spec("000 §4.3 (1)")
 def test_a_report_of_a_run_that_somebody_else_owns_is_lost(pool: RawPool) -> None:
     execution_id = pool.start(ONE)
     with pool.worker() as owner, pool.worker(slots=0) as other:
@@ -292,6 +324,7 @@ def test_only_who_has_claimed_a_run_of_an_execution_writes_to_its_log(pool: RawP
     assert "stranger" not in log
 
 
+@pytest.mark.spec("000 §4.2 (2)")
 def test_runs_go_to_workers_of_their_pool_that_know_their_kinds(pool: RawPool) -> None:
     execution_id = pool.start(ONE)
     with (

@@ -38,6 +38,7 @@ def worker_token(server: ServerProcess, role: str = "worker") -> str:
     return str(json.loads(created.stdout)["token"])
 
 
+@pytest.mark.spec("000 §11.1")
 def test_a_registered_playbook_runs_in_workers_of_the_server(tmp_path: Path) -> None:
     (tmp_path / "sum.yaml").write_text(PLAYBOOK, "utf-8")
     with server_process(tmp_path, worker=False) as server:
@@ -148,6 +149,7 @@ def ask(server: ServerProcess, *words: str) -> Any:
     return json.loads(done.stdout) if done.returncode == 0 else done.returncode
 
 
+@pytest.mark.spec("000 §1.2")
 def test_workers_are_listed_and_stopped_here_and_through_the_server(tmp_path: Path) -> None:
     with server_process(tmp_path, worker=False) as server:
         assert ask(server, "worker", "list") == {"workers": [], "pools": []}

@@ -163,18 +163,14 @@ CLAUSES: dict[str, str] = {
 }
 
 REMARKS: dict[str, str] = {
-    "000 §1.2": "One process: `noetl run` is server, worker and CLI in one. There is no HTTP API, no worker pool, and no command that starts a server or workers.",
     "000 §3.1": "All of Jinja2 but what [its page](jinja.md) names with the reason.",
     "000 §3.2 (2)": "A deviation, see below.",
     "000 §4.1 (2)": "A server looks into its catalog; a `playbook_id` is the hash of the canonical document. `noetl run` takes a file, and for `kind: playbook` the path and version among the files of `--catalog` and the folder.",
     "000 §4.1 (3)": "A server does so. `noetl run` checks its file before there is a request, so a wrong file is refused and not recorded. The playbook of a child is checked after its request is recorded.",
-    "000 §4.2 (2)": "The run goes to the worker of the same process; `pool` is read and chooses nothing yet.",
-    "000 §4.3 (1)": "The claim is an event with a fence. One process owns an execution by a lock of the operating system, so no lease runs out while it lives.",
     "000 §7.3": "Of a loop of `exec: distributed` no worker knows all iterations: the server says it ([ADR 26](adr/0026-shards.md)).",
     "000 §12": "Informative. These tests are of the patterns; those of the kind `quantum` itself need the extra and run with `scripts/test --quantum`.",
-    "001 §4": "All three kinds are read; `noetl run` runs each of them here. A missing `kind` is a deviation, see below.",
+    "001 §4": "A server follows all three kinds; `noetl run` runs each of them here. A missing `kind` is a deviation, see below.",
     "001 §6.4": "A deviation for the keys that belong to one scope, see below.",
-    "002 §1": "Server, workers and CLI are one process.",
     "002 §6": "Optional, and not provided: what is kept beside the events is what listing and finding executions needs.",
     "002 §7": "Nothing is projected asynchronously.",
     "003 §9.3": "In these words with `noetl executions events --envelope draft`; otherwise in those of 000 §10.1.",

@@ -96,6 +96,7 @@ def test_its_own_worker_is_one_of_several(setting: Setting) -> None:
         ("{kind: local, spec: {pool: others}}", "server", "server", "server"),
     ],
 )
+@pytest.mark.spec("001 §4")
 def test_the_kind_of_the_executor_says_where_runs_go(
     setting: Setting, executor: str, start: str, handed_on: str, named: str
 ) -> None:
@@ -122,7 +123,11 @@ def test_an_execution_says_why_its_runs_wait(setting: Setting) -> None:
     (problem,) = [pool.problem for pool in client.pools().pools if pool.pool == "absent"]
     assert problem is not None
     assert "no worker serves the pool `absent`, and executions wait" in problem
+    also_held = start(client, ABSENT)
     client.cancel(held)
+    assert "absent" in {pool.pool for pool in client.pools().pools}
+    client.cancel(also_held)
+    assert "absent" not in {pool.pool for pool in client.pools().pools}, "nobody waits for it any more"
 
 
 def test_no_other_worker_may_be_that_of_the_server(setting: Setting, tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from tests.server.test_embedded_worker import start, worker_of
 UNLIMITED = resource.RLIM_INFINITY
 
 
-def limit_files(server: ServerProcess, most: int) -> None:
-    """No file of the server gets longer than so many bytes: as on a full disk, a write fails in the middle."""
-    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (most, UNLIMITED))
+def limit_files(pid: int, most: int) -> None:
+    """No file of the process gets longer than so many bytes: as on a full disk, a write fails in the middle."""
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, UNLIMITED))
 
 
 def problem_of(server: ServerProcess) -> str:
@@ -33,7 +33,7 @@ def test_reports_wait_for_room_and_reads_do_not(tmp_path: Path) -> None:
             held = start(client, HELD, workload={"port": meeting.port})
             guest = meeting.next_guest()
             recorded = client.show(held).events
-            limit_files(server, 8_000)  # less than a page of the store
+            limit_files(server.process.pid, 8_000)  # less than a page of the store
             guest.let_go("reported")
             while not problem_of(server):
                 pass
@@ -46,7 +46,7 @@ def test_reports_wait_for_room_and_reads_do_not(tmp_path: Path) -> None:
             status, headers, problem = send(url, "POST", server.token, body, Content_Type="application/json")
             assert (status, problem["code"]) == (503, "store_unavailable")
             assert int(headers["Retry-After"]) > 0
-            limit_files(server, UNLIMITED)
+            limit_files(server.process.pid, UNLIMITED)
             ended = client.wait(held)
             assert (ended.status, ended.result) == ("completed", {"word": "reported"})
             names = [event["name"] for event in client.events(held).events]

@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from bench.postgres_server import PostgresServer, postgres_cluster
 from noetl.client.http_client import Client
 from noetl.ports.http_api import StartExecution
 from tests.cli.command_line import environment, run
+from tests.plane.plane_processes import PATIENCE
 from tests.server.server_process import (
     GREET,
     PARENT,
@@ -250,6 +252,70 @@ def test_a_standby_takes_over_from_a_server_that_is_killed_or_stopped(
         assert "1 execution, 0 problems" in done.out
         standby.send_signal(signal.SIGTERM)
         assert standby.wait() == 0
+
+
+ENDLESS = """\
+import asyncio
+import sys
+
+from noetl import daemon
+from noetl.cli import main
+
+serve = daemon._serve
+
+
+async def serve_and_stay(*arguments, **options):
+    await serve(*arguments, **options)
+    await asyncio.Event().wait()
+
+
+daemon._serve = serve_and_stay
+daemon.DRAIN_SECONDS, daemon.END_SECONDS = 1.0, 0.5
+main()
+"""
+"""A server that something keeps from ending, and that waits for its end no longer than this."""
+
+
+def test_a_server_whose_store_another_one_has_ends_in_time_whatever_keeps_it(
+    tmp_path: Path, url: str
+) -> None:
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for folder in folders:
+        folder.mkdir()
+    errors = folders[0] / "server.err"
+    words = ("server", "start", "--port", "0", "--home", "h", "-o", "json", "--store", url)
+    with ExitStack() as stack:
+        first = subprocess.Popen(
+            [sys.executable, "-c", ENDLESS, *words],
+            cwd=folders[0],
+            env=environment(folders[0]),
+            stdout=subprocess.PIPE,
+            stderr=stack.enter_context(errors.open("a")),
+            text=True,
+        )
+        stack.callback(first.communicate)
+        stack.callback(first.kill)
+        read_json_document(first, errors)
+        standby = stack.enter_context(waiting_server(folders[1], "--store", url))
+        first.send_signal(signal.SIGSTOP)
+        free_server_lock(url)
+        read_json_document(standby, folders[1] / "server.err")
+        first.send_signal(signal.SIGCONT)
+        assert first.wait(PATIENCE) == 3
+        assert "served by another server" in errors.read_text()
+        standby.send_signal(signal.SIGTERM)
+        assert standby.wait() == 0
+
+
+def free_server_lock(url: str) -> None:
+    """As it is where the machine of whoever has it is gone: its connection ends."""
+    schema = url.rpartition("schema=")[2]
+    with psycopg.connect(url.rpartition("&schema=")[0], autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+            " AND objid::bigint = (hashtext(%s)::bigint & 4294967295)",
+            [schema],
+        )
 
 
 def test_a_standby_that_is_told_to_end_ends(tmp_path: Path, url: str) -> None:

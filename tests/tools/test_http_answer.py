@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from noetl.model.json import Json
 from noetl.model.normalisation import normalise
+from noetl.model.timestamp import LAST_MOMENT
 from noetl.tools.http.response import decode_body, is_binary, parse_retry_after
 from noetl.tools.http.tool import HttpTool
 from tests.tools.http_calls import answer, at, call, data_of, error_of, outcome_of, run, serving
@@ -246,6 +247,8 @@ NOW = datetime(2030, 1, 31, 9, 0, tzinfo=UTC)
         ("Thu, 31 Jan 2030 09:00:30 GMT", 30.0),
         ("Thu, 31 Jan 2030 08:00:00 GMT", 0.0),
         ("Thu, 31 Jan 2030 10:00:10 +0100", 0.0 + 10),
+        ("9" * 400, LAST_MOMENT / 1e6),
+        ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", None),
         ("soon", None),
         ("-5", None),
         ("²", None),

@@ -1,6 +1,6 @@
 """An execution in memory: its state, and what was decided about it but is not written yet."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, NoReturn, Protocol
@@ -24,7 +24,7 @@ from noetl.kernel.state.run_state import ClaimedPart, RunState, Shard, claimable
 from noetl.model.secret import SecretOrigin
 from noetl.ports.catalog import AuditEntry
 from noetl.ports.credentials import CredentialError
-from noetl.ports.ledger import log_source
+from noetl.ports.ledger import LogSource, log_source
 from noetl.ports.results import ResultStore
 from noetl.ports.store import NO_EFFECTS, Append, Effects, Row, merge_effects
 from noetl.stores.ownership import Ownership
@@ -55,7 +55,7 @@ def _folder_of(file: str) -> Path:
 class TaskLogWriter(Protocol):
     """Where the lines go that tasks print."""
 
-    def write(self, execution_id: str, source: Mapping[str, str | int], text: str) -> None: ...
+    def write(self, execution_id: str, source: LogSource, text: str) -> None: ...
 
 
 class ExecutionResources(Struct, frozen=True):

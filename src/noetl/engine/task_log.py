@@ -1,13 +1,14 @@
 """What tasks print: a file of JSON lines for each execution, which never grows without end."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
+from noetl.ports.ledger import LogSource
 from noetl.stores.private_files import make_private_folder, open_private_file
 
 MAX_BYTES = 10 * 1024 * 1024
@@ -50,7 +51,7 @@ class TaskLog:
         self._files: dict[str, _File] = {}
         self.failure: OSError | None = None
 
-    def write(self, execution_id: str, source: Mapping[str, str | int], text: str) -> None:
+    def write(self, execution_id: str, source: LogSource, text: str) -> None:
         """One entry for each line of the text. `source` has `step`, `run`, `task`, `iteration`, `attempt`."""
         file = self._files.pop(execution_id, None) or _File(self.path(execution_id))
         self._files[execution_id] = file
@@ -88,7 +89,7 @@ class WatchedLog:
         self._below = below
         self._watch = watch
 
-    def write(self, execution_id: str, source: Mapping[str, str | int], text: str) -> None:
+    def write(self, execution_id: str, source: LogSource, text: str) -> None:
         """As `TaskLog.write`; then `watch` gets each line with its execution."""
         if self._below is not None:
             self._below.write(execution_id, source, text)
@@ -96,7 +97,7 @@ class WatchedLog:
             self._watch(execution_id, line)
 
 
-def log_lines(source: Mapping[str, str | int], text: str) -> Iterator[LogLine]:
+def log_lines(source: LogSource, text: str) -> Iterator[LogLine]:
     """The text as it is kept: a bounded entry for each of its lines."""
     ts = _now()
     for line in text.splitlines() or [""]:

@@ -15,6 +15,7 @@ from noetl.kernel.net.commands import TimerFired
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.state.run_state import RunState, Shard
 from noetl.model.run_rows import LeasedRun, ReadyRun
+from noetl.model.timestamp import storable_moment
 
 
 class UnitRows(NamedTuple):
@@ -83,10 +84,10 @@ def unit_rows(state: ExecutionState, unit: str) -> UnitRows:
     # Nothing that is stopped wakes by time: its owners say when they are done.
     if not unit:
         due = None if state.stopping else state.deadline
-        return NO_ROWS if due is None else UnitRows(timers={"": due})
+        return NO_ROWS if due is None else UnitRows(timers={"": storable_moment(due)})
     if (token := state.tokens.get(unit)) is not None:
         due = None if state.stopping or token.stage != "waiting" else token.deadline
-        return NO_ROWS if due is None else UnitRows(timers={unit: due})
+        return NO_ROWS if due is None else UnitRows(timers={unit: storable_moment(due)})
     run = state.runs.get(unit)
     return NO_ROWS if run is None or run.phase == "ended" else _run_rows(state, run)
 
@@ -118,9 +119,9 @@ def _leases(run: RunState) -> dict[str, LeasedRun]:
 
 
 def _timers(run: RunState) -> dict[str, int]:
-    timers = {} if run.deadline is None else {run.id: run.deadline}
+    timers = {} if run.deadline is None else {run.id: storable_moment(run.deadline)}
     if run.suspended:
         for frame in run.frames.values():
             if frame.suspension is not None and frame.suspension.until is not None:
-                timers[f"{run.id}/{frame.index}"] = frame.suspension.until
+                timers[f"{run.id}/{frame.index}"] = storable_moment(frame.suspension.until)
     return timers

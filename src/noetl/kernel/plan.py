@@ -15,6 +15,7 @@ from noetl.model.errors import ExpressionError
 from noetl.model.json import Json
 from noetl.model.reference import may_hold_marker
 from noetl.model.run_rows import DEFAULT_POOL, SERVER_POOL
+from noetl.model.timestamp import seconds_of
 
 WAITING_KINDS = frozenset({"playbook", "wait"})
 """Kinds of tasks that wait without a worker."""
@@ -175,7 +176,7 @@ def seconds_in(spec: Mapping[str, Any], name: str) -> float | None:
     if value is None or isinstance(value, dict):
         return None
     try:
-        return float(value)
+        return seconds_of(value)
     except (TypeError, ValueError):
         raise ExpressionError(f"`{name}` is a number of seconds, not {value!r}") from None
 

@@ -12,6 +12,7 @@ from msgspec import Raw, Struct
 from noetl.events.bodies import RunResumed
 from noetl.model.errors import NoetlError
 from noetl.model.outcome import ErrorInfo
+from noetl.ports.ledger import LogSource
 
 PROTOCOL: Final = 1
 """Changes whenever a worker of another number could be misunderstood."""
@@ -120,7 +121,7 @@ class PrintedText(Struct, frozen=True, kw_only=True):
     """What a task printed; `source` has its step, run, task, attempt and iteration."""
 
     execution: str
-    source: dict[str, str | int]
+    source: LogSource
     text: str
 
 

@@ -26,6 +26,8 @@ ProblemCode: TypeAlias = Literal[
     "overloaded",
     "store_unavailable",
 ]
+RETRY_SECONDS = 5
+"""After which who was told that something is unavailable (503) may try again."""
 MOST_AT_ONCE = 1_000
 """Executions in one request, events in one page."""
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*$")]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 from noetl.dsl.document.playbook import Playbook
 from noetl.events.bodies import EventBody
@@ -76,14 +76,18 @@ class Ledger(Protocol):
         ...
 
 
-def log_source(run: RunState, iteration: int, task: str, attempt: int) -> dict[str, str | int]:
-    """Where a line that a task printed comes from, as logs keep it."""
-    source: dict[str, str | int] = {
-        "step": run.step.name,
-        "run": run.id,
-        "task": task,
-        "attempt": attempt,
-    }
+class LogSource(TypedDict, total=False):
+    """Where a line that a task printed comes from, as logs keep it. `iteration`: of a loop."""
+
+    step: str
+    run: str
+    task: str
+    attempt: int
+    iteration: int
+
+
+def log_source(run: RunState, iteration: int, task: str, attempt: int) -> LogSource:
+    source = LogSource(step=run.step.name, run=run.id, task=task, attempt=attempt)
     if run.loop is not None:
         source["iteration"] = iteration
     return source

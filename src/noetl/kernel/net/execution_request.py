@@ -13,12 +13,13 @@ from noetl.events.bodies import (
 from noetl.expr.expression import Expression
 from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Request
-from noetl.kernel.pipeline.policy import SECOND, expression_error_info
+from noetl.kernel.pipeline.policy import expression_error_info
 from noetl.kernel.scopes import CTX_BYTES, inline_stand_in, limit_error, state_scope, workload_scope
 from noetl.kernel.state.execution_state import ENDING_WITHOUT_ARCS, ExecutionState
 from noetl.kernel.state.variables import json_size, mapping_size
 from noetl.model.errors import ExpressionError
 from noetl.model.reference import escape
+from noetl.model.timestamp import moment_after, seconds_of
 
 DECIDER = ENDING_WITHOUT_ARCS
 """The number of these rules, recorded with each execution."""
@@ -103,6 +104,6 @@ def deadline_after(seconds: Any, now: int) -> int | None:
     if seconds is None:
         return None
     try:
-        return now + round(float(seconds) * SECOND)
+        return moment_after(now, seconds_of(seconds))
     except (TypeError, ValueError):
         raise ExpressionError(f"`timeout` is a number of seconds, not {seconds!r}") from None

@@ -88,7 +88,7 @@ def _max_in_flight(scope: EvaluationScope, value: int | Expression) -> int:
     number = scope.value(value) if isinstance(value, Expression) else value
     try:
         return max(int(number), 1)  # type: ignore[arg-type]  # what is no number raises
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ExpressionError(f"`max_in_flight` is a number, not {number!r}") from None
 
 

@@ -22,6 +22,7 @@ from noetl.model.errors import ExpressionError
 from noetl.model.outcome import ErrorInfo, Outcome
 from noetl.model.reference import escape, may_hold_marker
 from noetl.model.secret import lost_part, secret_text_marker
+from noetl.model.timestamp import moment_after, seconds_of
 
 SECOND = 1_000_000
 MAX_TRANSITIONS = 100_000
@@ -295,7 +296,7 @@ def _retry(case: _Case, retry: RetryTask, verdict: _Verdict) -> None:
     tries = case.tries
     if tries < attempts:
         verdict.do = "retry"
-        verdict.retry_at = case.now + round(_delay(case, retry, tries) * SECOND)
+        verdict.retry_at = moment_after(case.now, _delay(case, retry, tries))
         return
     verdict.do = "fail"
     details = {"exhausted": True, "attempts": tries}
@@ -320,7 +321,7 @@ def _max_attempts(case: _Case, value: int | Expression) -> int:
     attempts = case.scope.value(value) if isinstance(value, Expression) else value
     try:
         return int(attempts)  # type: ignore[arg-type]  # what is no number raises
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ExpressionError(f"`attempts` is a number, not {attempts!r}") from None
 
 
@@ -347,15 +348,13 @@ def _delay(case: _Case, retry: RetryTask, tries: int) -> float:
 
 def _seconds(value: Any, now: int) -> float:
     """Seconds from a number, a numeric text, or the date of a `Retry-After` header."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return max(float(value), 0.0)
     try:
-        return max(float(value), 0.0)
+        return max(seconds_of(value), 0.0)
     except (TypeError, ValueError):
         pass
     try:
         moment = parsedate_to_datetime(value)
-    except (TypeError, ValueError, AttributeError):
+    except (TypeError, ValueError, AttributeError, OverflowError):
         raise ExpressionError(f"`delay` is a number of seconds or a date, not {value!r}") from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return max(moment.timestamp() - now / SECOND, 0.0)

@@ -18,6 +18,7 @@ from noetl.kernel.scopes import playbook_time
 from noetl.kernel.state.execution_state import ChildStart
 from noetl.kernel.state.run_state import Frame, Resumption, RunState
 from noetl.model.outcome import ErrorInfo, Outcome, failed, succeeded
+from noetl.model.timestamp import moment_after, seconds_of
 from noetl.model.wait_question import LARGEST_SCHEMA, WaitQuestion, problem_of_schema
 
 
@@ -26,7 +27,7 @@ def begin_wait(run: RunState, frame: Frame, now: int) -> RunSuspended | Outcome:
     task = run.task(frame)
     inputs: Mapping[str, Any] = frame.input or {}
     limit = _explicit_timeout(run, frame)
-    deadline = now + round(limit * SECOND) if limit is not None else None
+    deadline = moment_after(now, limit) if limit is not None else None
     if task.kind == "playbook":
         child = child_id(run, frame)
         if not waits_for_child(run, frame):
@@ -169,7 +170,7 @@ def _wait_until(inputs: Mapping[str, Any], now: int) -> int | Outcome:
     seconds, until = inputs.get("seconds"), inputs.get("until")
     try:
         if seconds is not None:
-            return now + round(float(seconds) * SECOND)
+            return moment_after(now, seconds_of(seconds))
         moment = datetime.fromisoformat(str(until))
     except (TypeError, ValueError):
         return failed(ErrorInfo(kind="input", message=f"{seconds or until!r} is not a time to wait for"))

@@ -20,7 +20,7 @@ from noetl.kernel.errors import Refused
 from noetl.model.errors import ExpressionError, NoetlError
 from noetl.model.normalisation import NotJson
 from noetl.ports.credentials import CredentialError, CredentialUnknown
-from noetl.ports.http_api import ProblemCode, ProblemDocument
+from noetl.ports.http_api import RETRY_SECONDS, ProblemCode, ProblemDocument
 from noetl.ports.results import ResultError, ResultMissing
 from noetl.ports.store import ExecutionUnknown, StoreError, StoreSlow
 
@@ -40,7 +40,6 @@ STATUSES: dict[ProblemCode, int] = {
     "store_unavailable": 503,
 }
 """The usual status of each code; a body that is no JSON at all is 400, though `invalid_request`."""
-RETRY_SECONDS = 5
 _MEDIA_TYPE = "application/problem+json"
 _LOCATION = re.compile(r" - at (?:`key` in )?`(\$[^`]*)`$")
 _UNKNOWN = re.compile(r"^Object contains unknown field `(.*)`$", re.DOTALL)

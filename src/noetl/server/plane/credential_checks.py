@@ -83,8 +83,16 @@ class CredentialChecks:
         return True
 
     def forget(self, execution_id: str) -> None:
-        """It is over, or not in memory any more."""
+        """It is not in memory any more."""
         self._admitted.discard(execution_id)
+
+    def over(self, execution_id: str) -> None:
+        """It has ended: what only it waited for, and nobody was asked yet, need not be known."""
+        self.forget(execution_id)
+        for key, question in list(self._questions.items()):
+            question.waiting.discard(execution_id)
+            if not question.waiting and question.session is None:
+                del self._questions[key]
 
     def unserved_pools(self, execution_id: str = "") -> list[str]:
         """The pools that it waits for, or any does, since none of their workers is there to be asked."""
@@ -154,7 +162,7 @@ class CredentialChecks:
         once_durable(live, ask)
 
     def _ask(self, key: _CheckKey, question: _Question) -> None:
-        if not question.stored:
+        if not question.stored or self._questions.get(key) is not question:
             return
         playbook_hash, pool = key
         able = [session for session in self._sessions if pool in session.pools and session.slots]

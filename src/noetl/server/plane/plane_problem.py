@@ -6,7 +6,7 @@ from http import HTTPStatus
 import msgspec
 from starlette.responses import Response
 
-from noetl.ports.http_api import ProblemCode, ProblemDocument
+from noetl.ports.http_api import RETRY_SECONDS, ProblemCode, ProblemDocument
 
 
 def plane_problem(
@@ -19,4 +19,6 @@ def plane_problem(
         code=code,
         detail=detail,
     )
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers = {"Retry-After": str(RETRY_SECONDS), **(headers or {})}
     return Response(msgspec.json.encode(document), status, headers, "application/problem+json")

@@ -51,6 +51,13 @@ class WorkerResults:
         """
         if (refusal := self._refuse(request)) is not None:
             return refusal
+        try:
+            return await self._take(request)
+        except OSError as error:  # a full disk, for one: whoever sends it tries again
+            text = f"the bytes cannot be kept: {error.strerror or error}"
+            return plane_problem(503, "store_unavailable", text)
+
+    async def _take(self, request: Request) -> Response:
         text = request.headers.get("content-range", "")
         piece = _PIECE.fullmatch(text)
         if text and piece is None:

@@ -217,7 +217,7 @@ class WorkerPlane(EngineListener):
 
     def over(self, live: LiveExecution) -> None:
         self._dispatcher.forget(live.execution_id)
-        self.credential_checks.forget(live.execution_id)
+        self.credential_checks.over(live.execution_id)
 
     def _on_run_event(self, live: LiveExecution, body: EventBody, _: int) -> None:
         """Whoever does not own a run or shard any more is told, unless it said so itself."""

@@ -68,6 +68,8 @@ def worker_routes(
                 return Response(status_code=499)  # nobody reads it
             except MessageMalformed as error:
                 endpoints.distrust(request)
+                if isinstance(error, _MessageTooLarge):
+                    return plane_problem(413, "too_large", str(error))
                 return plane_problem(400, "invalid_request", str(error))
 
         return respond
@@ -92,6 +94,11 @@ def worker_routes(
         _RouteOfWorkers("GET", RESULT_PATH, guarded(endpoints.results.get, RESULT_PATH), authenticate),
         _RouteOfWorkers("PUT", RESULT_PATH, guarded(endpoints.results.put, RESULT_PATH), authenticate),
     ]
+
+
+class _MessageTooLarge(MessageMalformed):
+    def __init__(self) -> None:
+        super().__init__(f"the message is larger than {MAX_BODY >> 20} MiB")
 
 
 class _RouteOfWorkers(Route):
@@ -216,12 +223,16 @@ async def _frame(websocket: WebSocket) -> bytes | str:
 
 
 async def _body(request: Request) -> bytes:
+    """Raises MessageMalformed."""
+    length = request.headers.get("content-length", "")
+    if length.isdigit() and int(length) > MAX_BODY:
+        raise _MessageTooLarge
     pieces: list[bytes] = []
     size = 0
     async for piece in request.stream():
         size += len(piece)
         if size > MAX_BODY:
-            raise MessageMalformed(f"a message of more than {MAX_BODY >> 20} MiB")
+            raise _MessageTooLarge
         pieces.append(piece)
     return b"".join(pieces)
 

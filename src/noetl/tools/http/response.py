@@ -11,6 +11,7 @@ from aiohttp.helpers import parse_mimetype
 
 from noetl.model.json import Json
 from noetl.model.normalisation import NotJson, normalise
+from noetl.model.timestamp import LAST_MOMENT
 
 _SECRET_HEADERS = frozenset({"authorization", "cookie", "set-cookie"})
 _TEXT_TYPES = frozenset(
@@ -86,10 +87,10 @@ def parse_retry_after(text: str | None, now: datetime | None = None) -> float | 
     if text is None:
         return None
     if text.strip().isdecimal() and text.isascii():
-        return float(text)
+        return min(float(text), LAST_MOMENT / 1e6)
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
