@@ -35,10 +35,12 @@ def dedicate_process() -> None:
 
     Beside a busy loop, the thread that writes would wait 5 ms for each of its turns. And an execution makes
     many objects that live long and few cycles, so looking for garbage all the time costs a sixth of it all.
+    But what is in a cycle is not gone before somebody looks, also among what was there at the last look: a
+    server that looked ten times as seldom took a fifth more memory, and saved one instruction in a hundred.
     """
     sys.setswitchinterval(0.0005)
     gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
+    gc.set_threshold(10_000, 10, 10)
 
 
 async def arun(
