@@ -4,7 +4,7 @@ import gc
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,10 @@ from noetl.engine.catalog.known_playbooks import KnownPlaybooks
 from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.catalog.playbooks import PlaybookDocument, Playbooks
 from noetl.engine.catalog.preflight import unread_keys
+from noetl.engine.segment_log import open_task_log
 from noetl.engine.service import Watch
 from noetl.engine.summary import Execution, execution_of
-from noetl.engine.task_log import LogLine, TaskLog, WatchedLog
+from noetl.engine.task_log import LogLine, WatchedLog
 from noetl.home import checked_results, home_of, key_location, result_store_of, store_url
 from noetl.loader import TextOrPath, read_source
 from noetl.local import Local
@@ -131,15 +132,13 @@ async def open_local(
     home = home_of(configuration) if not is_memory_url(url) else None
     if home is not None:
         home.make()
-        options = {
-            "owners": owners_in(home),
-            "logs": TaskLog(home.logs),
-        }
-    if watch_log is not None:
-        options["logs"] = WatchedLog(options.get("logs"), watch_log)
+        options = {"owners": owners_in(home)}
     store = open_store(url)
     try:
         results = result_store_of(configuration, home, store)
+        logs = open_task_log(home, results) if home is not None else None
+        if watch_log is not None:
+            logs = WatchedLog(logs, watch_log)
         local = Local(
             store,
             slots=settings.slots,
@@ -147,9 +146,13 @@ async def open_local(
             watch=watch,
             credentials=EncryptedCredentials(store, key_location(configuration)),
             results=results,
+            logs=logs,
             **options,
         )
-        async with checked_results(results), local:
+        async with checked_results(results), AsyncExitStack() as opened:
+            if logs is not None:
+                opened.push_async_callback(logs.close)
+            await opened.enter_async_context(local)
             yield local, store
     finally:
         await store.close()

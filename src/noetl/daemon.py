@@ -22,7 +22,7 @@ from noetl.engine.catalog.catalog_playbooks import CatalogPlaybooks
 from noetl.engine.history.history_views import HistoryViews
 from noetl.engine.history.wait_reader import WaitReader
 from noetl.engine.remote_control import RemoteControl
-from noetl.engine.task_log import TaskLog
+from noetl.engine.segment_log import open_task_log
 from noetl.home import checked_results, key_location, result_store_of, server_store_url
 from noetl.model.store_url import without_password
 from noetl.model.timestamp import now_micros
@@ -251,7 +251,7 @@ async def open_resources(
     )
     results = result_store_of(configuration, home, store)
     credentials = EncryptedCredentials(store, key_location(configuration, home))
-    owners, logs = Owners(home.owners), TaskLog(home.logs)
+    owners, logs = Owners(home.owners), open_task_log(home, results)
     engine = ServerEngine(
         store,
         playbooks=playbooks,
@@ -272,6 +272,7 @@ async def open_resources(
         engine.subscribe(traces)
     async with AsyncExitStack() as opened:
         await opened.enter_async_context(checked_results(results))
+        opened.push_async_callback(logs.close)
         # Outside the engine: what that writes at its end is published, too.
         feed = await opened.enter_async_context(_feed_of(configuration, store, bell, home))
         await opened.enter_async_context(engine)

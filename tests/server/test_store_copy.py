@@ -401,6 +401,19 @@ def test_logs_are_missing_in_another_home_only(tmp_path: Path, url: str) -> None
         assert copy(tmp_path, file_url(home / "store.db"), target)["not_copied"] == missing
 
 
+def test_what_tasks_printed_comes_along_into_a_database(tmp_path: Path, url: str) -> None:
+    (tmp_path / "words.yaml").write_text(GREET)
+    name = run("run", "words.yaml", "-o", "json", cwd=tmp_path).json["execution_id"]
+    (tmp_path / ".noetl" / "logs" / "of-nobody.jsonl").touch()
+    file = file_url(tmp_path / ".noetl" / "store.db")
+    assert [copy(tmp_path, file, url)["logs"] for _ in range(2)] == [1, 0]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for folder in (tmp_path, elsewhere):
+        lines = run("executions", "logs", name, "--store", url, "-o", "json", cwd=folder).json["lines"]
+        assert [entry["text"] for entry in lines] == ["hello World"], "once, also beside the file"
+
+
 def test_a_terminal_shows_how_far_it_is(tmp_path: Path) -> None:
     for _ in range(2):
         noetl.run(VALID, store=file_url(tmp_path / "a.db"))

@@ -174,7 +174,13 @@ def copy(source: str, target: str, **flags: str | None) -> None:
 
     FROM and TO are URLs: sqlite:///path.db, postgresql://HOST/DATABASE. Nobody may use them meanwhile.
     """
-    from noetl.cli.store_pair import folders_beside, hints_for_files, open_to_copy, store_address_of
+    from noetl.cli.store_pair import (
+        copy_logs,
+        folders_beside,
+        hints_for_files,
+        open_to_copy,
+        store_address_of,
+    )
     from noetl.engine.archive.store_copy import CopyReport, copy_store
 
     configurations = [options.read_configuration(**flags, store=url) for url in (source, target)]
@@ -186,7 +192,9 @@ def copy(source: str, target: str, **flags: str | None) -> None:
 
     async def work() -> CopyReport:
         async with open_to_copy(first, second) as stores:
-            return await copy_store(*stores, _show_progress if shows_progress else lambda *_: None)
+            report = await copy_store(*stores, _show_progress if shows_progress else lambda *_: None)
+            report.logs = await copy_logs(configurations[1], first, second, stores[1])
+            return report
 
     report = asyncio.run(work())
     folders = [str(folder) for folder, _ in folders_beside(first, second)]

@@ -47,6 +47,7 @@ class CopyReport(Struct):
     audit: int = 0
     commands: int = 0
     results: int = 0
+    logs: int = 0
     skipped: int = 0
 
 
