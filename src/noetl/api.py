@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import structs
 
 from noetl.dsl.document.problem import Problem
+from noetl.engine.archive.unfinished_copy import refuse_unfinished_copy
 from noetl.engine.catalog.known_playbooks import KnownPlaybooks
 from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.catalog.playbooks import PlaybookDocument, Playbooks
@@ -23,6 +24,7 @@ from noetl.home import checked_results, home_of, key_location, result_store_of, 
 from noetl.loader import TextOrPath, read_source
 from noetl.local import Local
 from noetl.model.secret import hide_secrets
+from noetl.model.store_url import without_password
 from noetl.own_loop import in_own_loop
 from noetl.ports.store import Store
 from noetl.settings import Configuration, read_settings
@@ -135,6 +137,7 @@ async def open_local(
         options = {"owners": owners_in(home)}
     store = open_store(url)
     try:
+        await refuse_unfinished_copy(store, without_password(url))
         results = result_store_of(configuration, home, store)
         logs = open_task_log(home, results) if home is not None else None
         if watch_log is not None:

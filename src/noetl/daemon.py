@@ -18,6 +18,7 @@ from starlette.requests import HTTPConnection
 from starlette.routing import BaseRoute
 
 from noetl.embedded_worker import EmbeddedOptions, EmbeddedWorker
+from noetl.engine.archive.unfinished_copy import refuse_unfinished_copy
 from noetl.engine.catalog.catalog_playbooks import CatalogPlaybooks
 from noetl.engine.history.history_views import HistoryViews
 from noetl.engine.history.wait_reader import WaitReader
@@ -116,6 +117,7 @@ async def run_server(
             on_standby = partial(log_event, LogEvent.SERVER_STANDBY) if options.standby else None
             async with lock_for_server(url, signals.first, on_standby, _end_in_time) as holds:
                 if holds:
+                    await refuse_unfinished_copy(store, without_password(url))
                     await _serve(
                         configuration, home, store, options, announce=announce, routes=routes, signals=signals
                     )

@@ -228,7 +228,8 @@ def copy(source: str, target: str, **flags: str | None) -> None:
 
     async def work() -> CopyReport:
         async with open_to_copy(first, second) as stores:
-            report = await copy_store(*stores, _show_progress if shows_progress else lambda *_: None)
+            listener = _show_progress if shows_progress else lambda *_: None
+            report = await copy_store(*stores, first.label, listener)
             report.logs = await copy_logs(configurations[1], first, second, stores[1])
             return report
 
