@@ -127,6 +127,13 @@ def test_a_program_runs_and_finds_executions_in_a_database(
     assert [listed.execution_id for listed in noetl.open().list()] == [ended.execution_id]
 
 
+def doctor_findings(folder: Path, url: str) -> list[dict[str, str]]:
+    done = run("doctor", "--store", url, "-o", "json", cwd=folder)
+    assert done.code == 0, done.err
+    findings: list[dict[str, str]] = done.json["findings"]
+    return findings
+
+
 def test_the_doctor_says_what_is_wrong_with_a_database(tmp_path: Path, url: str) -> None:
     def doctor(code: int) -> str:
         done = run("doctor", "--store", url, cwd=tmp_path)
@@ -135,6 +142,9 @@ def test_the_doctor_says_what_is_wrong_with_a_database(tmp_path: Path, url: str)
 
     assert "there is no store in" in doctor(0)
     assert run("store", "migrate", "--store", url, cwd=tmp_path).code == 0
+    levels = {finding["check"]: finding["level"] for finding in doctor_findings(tmp_path, url)}
+    for check in ("store", "database clock", "partitions", "transactions", "connections", "vacuum", "clock"):
+        assert levels[check] == "ok"
     schema = url.rpartition("schema=")[2]
     with psycopg.connect(url.rpartition("&schema=")[0], autocommit=True) as connection:
         connection.execute(f"SET search_path = {schema}")
@@ -144,7 +154,7 @@ def test_the_doctor_says_what_is_wrong_with_a_database(tmp_path: Path, url: str)
         )
         [newest] = names.fetchone() or [""]
         connection.execute(f"DROP TABLE {newest}")
-        assert "1 partitions that should be there ahead" in doctor(0)
+        assert "warning partitions: 1 week to come without one" in doctor(0)
         connection.execute("UPDATE store SET version = 99")
         assert "upgrade NoETL" in doctor(1)
         connection.execute("UPDATE store SET version = -1")
