@@ -42,6 +42,7 @@ from noetl.server.http.resources import AuditLog, ServerResources
 from noetl.server.http.session_endpoints import login_path
 from noetl.server.lost_workers import LostWorkers
 from noetl.server.plane.worker_routes import worker_routes
+from noetl.server.read_store import ReadStore
 from noetl.server.server_engine import ServerEngine
 from noetl.settings import Configuration, installed_release
 from noetl.stores import lock_for_server, open_store
@@ -278,6 +279,7 @@ async def open_resources(
         # Outside the engine: what that writes at its end is published, too.
         feed = await opened.enter_async_context(_feed_of(configuration, store, bell, home))
         await opened.enter_async_context(engine)
+        replica = await _open_read_store(configuration, store, opened)
         ringing = asyncio.create_task(bell.ring_for_others(store, engine.running_elsewhere))
         try:
             yield ServerResources(
@@ -285,7 +287,9 @@ async def open_resources(
                 store=store,
                 playbooks=playbooks,
                 results=results,
-                views=HistoryViews(store, results, playbooks.allow_kinds),
+                views=HistoryViews(
+                    store, results, playbooks.allow_kinds, replica.store if replica is not None else None
+                ),
                 logs=logs,
                 credentials=credentials,
                 control=RemoteControl(store, owners, results, playbooks),
@@ -300,6 +304,7 @@ async def open_resources(
                 store_url=without_password(server_store_url(configuration, home)),
                 started_at=now_micros(),
                 feed=feed,
+                read_store=replica,
             )
         finally:
             bell.close()
@@ -309,6 +314,15 @@ async def open_resources(
             await audit_log.close()
             if traces is not None:
                 await traces.close()
+
+
+async def _open_read_store(
+    configuration: Configuration, store: Store, opened: AsyncExitStack
+) -> ReadStore | None:
+    """The replica that the settings name. Raises StoreUnusable."""
+    if not (url := configuration.settings.read_store):
+        return None
+    return await opened.enter_async_context(ReadStore(url, store))
 
 
 @asynccontextmanager

@@ -77,6 +77,12 @@ METRICS = (
         "How long the oldest event waits to be published; only of a server with a feed.",
     ),
     Metric(
+        "noetl_read_store_lag_seconds",
+        "gauge",
+        (),
+        "How long the oldest event waits that the replica lacks; only of a server with one that answers.",
+    ),
+    Metric(
         "noetl_task_seconds",
         "histogram",
         ("kind", "status"),

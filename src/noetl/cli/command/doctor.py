@@ -272,11 +272,14 @@ async def _ask_server(client: "AsyncClient") -> list[Finding]:
     findings += [
         *_server_clock(status),
         *_feed_findings(status),
+        *_replica_findings(status),
         *_worker_findings(status, (await client.pools()).pools),
         describe_releases(status.release, [worker.release for worker in (await client.workers()).workers]),
     ]
-    newest = (await client.list(roots=True, limit=_NEWEST)).executions
-    findings += _failing([(item.path, item.status) for item in newest])
+    # Without its replica the server has no lists, which was said.
+    if status.read_store is None or status.read_store.problem is None:
+        newest = (await client.list(roots=True, limit=_NEWEST)).executions
+        findings += _failing([(item.path, item.status) for item in newest])
     return findings
 
 
@@ -316,6 +319,21 @@ def _feed_findings(status: "ServerStatus") -> Iterator[Finding]:
         yield Finding("warning", "feed lag", message, "NATS or the network is slower than events come")
     else:
         yield Finding("ok", "feed lag", message)
+
+
+def _replica_findings(status: "ServerStatus") -> Iterator[Finding]:
+    if (replica := status.read_store) is None:
+        return
+    if replica.lag is None:
+        hint = "lists, searches and histories get no answer until it is back; --read-store names another one"
+        yield Finding("error", "read store", f"{replica.store} cannot be asked: {replica.problem}", hint)
+    else:
+        yield _measured(
+            "read store",
+            f"{replica.store} is {replica.lag:.0f} s behind",
+            wrong=replica.lag > FEED_SECONDS,
+            hint="lists and searches show what was then; see what the standby waits for",
+        )
 
 
 def _worker_findings(status: "ServerStatus", pools: "list[PoolItem]") -> Iterator[Finding]:

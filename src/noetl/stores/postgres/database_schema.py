@@ -61,13 +61,23 @@ class PostgresSchema:
     async def _look(self, connection: Connection) -> None:
         await self._refuse_what_cannot_hold_a_store(connection)
         version = await self.read_version(connection)
+        if version not in (0, POSTGRES_SCHEMA_VERSION):
+            raise self._wrong_version(version)
+        if await connection.fetchval("SELECT pg_is_in_recovery()"):
+            await self._look_at_standby(connection, version)
+            return
         if version == 0:
             await self.migrate(connection)
-        elif version != POSTGRES_SCHEMA_VERSION:
-            raise self._wrong_version(version)
         now = await connection.fetchval(READ["clock"])
         await self._make_partitions(EventPartitions(connection), weeks_to_come(now))
         await self._continue_numbers(connection)
+        self.shift = (await connection.fetchrow(READ["store"]))["xact_shift"]
+
+    async def _look_at_standby(self, connection: Connection, version: int) -> None:
+        """What is missing there comes from the primary, or not at all: it cannot be written to."""
+        if version == 0:
+            message = f"{self._address.label} is a standby, and has no store"
+            raise StoreUnusable(message, "`noetl store migrate` makes one in its primary")
         self.shift = (await connection.fetchrow(READ["store"]))["xact_shift"]
 
     async def _refuse_what_cannot_hold_a_store(self, connection: Connection) -> None:
