@@ -26,7 +26,8 @@ class Replicated(NamedTuple):
 
     def ask(self, cluster: PostgresCluster, statement: str) -> Any:
         with psycopg.connect(cluster.server.dsn(), autocommit=True) as connection:
-            row = connection.execute(statement).fetchone()
+            cursor = connection.execute(statement)
+            row = cursor.fetchone() if cursor.description is not None else None
             return row[0] if row else None
 
     def pause(self) -> None:
@@ -86,6 +87,7 @@ def test_a_replica_answers_and_its_lag_is_said(tmp_path: Path, replicated: Repli
         with urllib.request.urlopen(request) as answer:  # noqa: S310 - likewise
             lines = answer.read().decode().splitlines()
         assert [line for line in lines if line.startswith("noetl_read_store_lag_seconds ")]
+        assert "noetl_commits_repeated_total 0.0" in lines
         assert " s behind" in run("server", "status", "--home", str(server.home), cwd=tmp_path).out
         assert "read store: " in run("doctor", cwd=tmp_path, env=env).out
         replicated.resume()
@@ -144,6 +146,45 @@ def test_commands_look_into_a_replica_and_cannot_write_there(tmp_path: Path, rep
     refused = run("run", "greet.yaml", "--store", standby, cwd=tmp_path)
     assert refused.code == 3
     assert "read-only transaction" in refused.err
+
+
+COUNTING = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: counting, path: examples/counting}
+workflow:
+- step: each
+  loop: {in: "{{ range(20) | list }}", iterator: n}
+  tool:
+  - {name: pause, kind: wait, seconds: 0.2}
+  - {name: work, kind: noop, args: {n: "{{ n }}"}}
+  next: {arcs: [{step: total, args: {rows: "{{ event.result }}"}}]}
+- step: total
+  tool: {kind: noop, args: {sum: "{{ args.rows | map(attribute='n') | sum }}"}}
+"""
+
+
+def test_a_server_goes_on_with_the_standby_that_takes_the_place_of_the_primary(
+    tmp_path: Path, replicated: Replicated
+) -> None:
+    for statement in ("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"):
+        replicated.ask(replicated.primary, statement)
+    until(lambda: replicated.ask(replicated.primary, "SHOW synchronous_standby_names") == "*")
+    folders = ",".join(str(cluster.server.folder) for cluster in replicated)
+    url = replicated.primary.server.dsn(host=folders, target_session_attrs="read-write")
+    with server_process(tmp_path, "--store", url) as server:
+        server.client.register(COUNTING)
+        names = [start(server, "examples/counting") for _ in range(3)]
+        until(lambda: server.client.show(names[-1]).status == "running")
+        replicated.primary.stop()
+        replicated.ask(replicated.standby, "SELECT pg_promote()::text")
+        ended = [server.client.wait(name) for name in names]
+        assert [(execution.status, execution.result) for execution in ended] == [
+            ("completed", {"sum": 190})
+        ] * 3
+        assert server.stop() == 0
+    done = run("store", "check", "--store", replicated.standby.server.dsn(), cwd=tmp_path)
+    assert "3 executions, 0 problems" in done.out
 
 
 def test_only_a_replica_of_the_store_can_stand_in_for_it(tmp_path: Path, replicated: Replicated) -> None:

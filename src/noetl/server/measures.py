@@ -69,6 +69,12 @@ METRICS = (
         (),
         "Time of a commit of the store, the flush of the disk included.",
     ),
+    Metric(
+        "noetl_commits_repeated",
+        "counter",
+        (),
+        "Commits that PostgreSQL took back because of others, such as a deadlock, and that were made again.",
+    ),
     Metric("noetl_events_appended", "counter", (), "Events that became durable."),
     Metric(
         "noetl_feed_lag_seconds",

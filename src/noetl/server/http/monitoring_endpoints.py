@@ -165,6 +165,8 @@ def _samples(resources: ServerResources) -> Mapping[str, Samples]:
         "noetl_leases_expired": {(reason,): count for reason, count in measures.leases_expired.items()},
         "noetl_decide_seconds": {(): measures.decide},
         "noetl_commit_seconds": {(): measures.commit},
+        # A file has one writer: there is nobody to collide with.
+        "noetl_commits_repeated": {(): getattr(resources.store, "repeated_commits", 0)},
         "noetl_events_appended": {(): measures.events},
         "noetl_feed_lag_seconds": {(): resources.feed.lag} if resources.feed else {},
         "noetl_task_seconds": dict(measures.tasks.items()),
