@@ -71,6 +71,31 @@ class PostgresCluster:
             _started(self._install, self.server.folder / "data", self._whom, self._settings)
         )
 
+    @contextmanager
+    def replica(self) -> Iterator["PostgresCluster"]:
+        """A standby that follows this server, and is there when it can be asked."""
+        folder = Path(tempfile.mkdtemp(prefix="noetl-pg-"))
+        try:
+            if self._whom:
+                os.chown(folder, self._whom["user"], self._whom["group"])
+            program = [str(self._install / "bin" / "pg_basebackup"), "-D", str(folder / "data")]
+            address = f"host={self.server.folder} user=postgres password='{PASSWORD}'"
+            subprocess.run(
+                [*program, "-d", address, "-R", "-X", "stream", "-c", "fast", "--no-sync"],
+                check=True,
+                capture_output=True,
+                cwd=folder,
+                **self._whom,
+            )
+            standby = PostgresCluster(self._install, folder, self._whom, self._settings)
+            standby.start()
+            try:
+                yield standby
+            finally:
+                standby.stop()
+        finally:
+            shutil.rmtree(folder)
+
     def stop(self) -> None:
         """At once, as after a crash: what is not in its log is lost."""
         self._running.close()
@@ -130,7 +155,7 @@ def _started(install: Path, data: Path, whom: dict[str, Any], settings: dict[str
         log_lines: list[str] = []
         for line in shell.stderr:
             log_lines.append(line)
-            if "ready to accept connections" in line:
+            if "ready to accept" in line:  # a standby accepts connections that only read
                 break
         else:
             raise RuntimeError("".join(log_lines))

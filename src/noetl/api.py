@@ -4,24 +4,27 @@ import gc
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
 from noetl.dsl.document.problem import Problem
+from noetl.engine.archive.unfinished_copy import refuse_unfinished_copy
 from noetl.engine.catalog.known_playbooks import KnownPlaybooks
 from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.catalog.playbooks import PlaybookDocument, Playbooks
 from noetl.engine.catalog.preflight import unread_keys
+from noetl.engine.segment_log import open_task_log
 from noetl.engine.service import Watch
 from noetl.engine.summary import Execution, execution_of
-from noetl.engine.task_log import LogLine, TaskLog, WatchedLog
+from noetl.engine.task_log import LogLine, WatchedLog
 from noetl.home import checked_results, home_of, key_location, result_store_of, store_url
 from noetl.loader import TextOrPath, read_source
 from noetl.local import Local
 from noetl.model.secret import hide_secrets
+from noetl.model.store_url import without_password
 from noetl.own_loop import in_own_loop
 from noetl.ports.store import Store
 from noetl.settings import Configuration, read_settings
@@ -133,15 +136,14 @@ async def open_local(
     home = home_of(configuration) if not is_memory_url(url) else None
     if home is not None:
         home.make()
-        options = {
-            "owners": owners_in(home),
-            "logs": TaskLog(home.logs),
-        }
-    if watch_log is not None:
-        options["logs"] = WatchedLog(options.get("logs"), watch_log)
+        options = {"owners": owners_in(home)}
     store = open_store(url)
     try:
+        await refuse_unfinished_copy(store, without_password(url))
         results = result_store_of(configuration, home, store)
+        logs = open_task_log(home, results) if home is not None else None
+        if watch_log is not None:
+            logs = WatchedLog(logs, watch_log)
         local = Local(
             store,
             slots=settings.slots,
@@ -149,9 +151,13 @@ async def open_local(
             watch=watch,
             credentials=EncryptedCredentials(store, key_location(configuration)),
             results=results,
+            logs=logs,
             **options,
         )
-        async with checked_results(results), local:
+        async with checked_results(results), AsyncExitStack() as opened:
+            if logs is not None:
+                opened.push_async_callback(logs.close)
+            await opened.enter_async_context(local)
             yield local, store
     finally:
         await store.close()

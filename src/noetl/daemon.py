@@ -18,11 +18,12 @@ from starlette.requests import HTTPConnection
 from starlette.routing import BaseRoute
 
 from noetl.embedded_worker import EmbeddedOptions, EmbeddedWorker
+from noetl.engine.archive.unfinished_copy import refuse_unfinished_copy
 from noetl.engine.catalog.catalog_playbooks import CatalogPlaybooks
 from noetl.engine.history.history_views import HistoryViews
 from noetl.engine.history.wait_reader import WaitReader
 from noetl.engine.remote_control import RemoteControl
-from noetl.engine.task_log import TaskLog
+from noetl.engine.segment_log import open_task_log
 from noetl.home import checked_results, key_location, result_store_of, server_store_url
 from noetl.model.store_url import without_password
 from noetl.model.timestamp import now_micros
@@ -41,6 +42,7 @@ from noetl.server.http.resources import AuditLog, ServerResources
 from noetl.server.http.session_endpoints import login_path
 from noetl.server.lost_workers import LostWorkers
 from noetl.server.plane.worker_routes import worker_routes
+from noetl.server.read_store import ReadStore
 from noetl.server.server_engine import ServerEngine
 from noetl.settings import Configuration, installed_release
 from noetl.stores import lock_for_server, open_store
@@ -116,6 +118,7 @@ async def run_server(
             on_standby = partial(log_event, LogEvent.SERVER_STANDBY) if options.standby else None
             async with lock_for_server(url, signals.first, on_standby, _end_in_time) as holds:
                 if holds:
+                    await refuse_unfinished_copy(store, without_password(url))
                     await _serve(
                         configuration, home, store, options, announce=announce, routes=routes, signals=signals
                     )
@@ -251,7 +254,7 @@ async def open_resources(
     )
     results = result_store_of(configuration, home, store)
     credentials = EncryptedCredentials(store, key_location(configuration, home))
-    owners, logs = Owners(home.owners), TaskLog(home.logs)
+    owners, logs = Owners(home.owners), open_task_log(home, results)
     engine = ServerEngine(
         store,
         playbooks=playbooks,
@@ -272,9 +275,11 @@ async def open_resources(
         engine.subscribe(traces)
     async with AsyncExitStack() as opened:
         await opened.enter_async_context(checked_results(results))
+        opened.push_async_callback(logs.close)
         # Outside the engine: what that writes at its end is published, too.
         feed = await opened.enter_async_context(_feed_of(configuration, store, bell, home))
         await opened.enter_async_context(engine)
+        replica = await _open_read_store(configuration, store, opened)
         ringing = asyncio.create_task(bell.ring_for_others(store, engine.running_elsewhere))
         try:
             yield ServerResources(
@@ -282,7 +287,9 @@ async def open_resources(
                 store=store,
                 playbooks=playbooks,
                 results=results,
-                views=HistoryViews(store, results, playbooks.allow_kinds),
+                views=HistoryViews(
+                    store, results, playbooks.allow_kinds, replica.store if replica is not None else None
+                ),
                 logs=logs,
                 credentials=credentials,
                 control=RemoteControl(store, owners, results, playbooks),
@@ -297,6 +304,7 @@ async def open_resources(
                 store_url=without_password(server_store_url(configuration, home)),
                 started_at=now_micros(),
                 feed=feed,
+                read_store=replica,
             )
         finally:
             bell.close()
@@ -306,6 +314,15 @@ async def open_resources(
             await audit_log.close()
             if traces is not None:
                 await traces.close()
+
+
+async def _open_read_store(
+    configuration: Configuration, store: Store, opened: AsyncExitStack
+) -> ReadStore | None:
+    """The replica that the settings name. Raises StoreUnusable."""
+    if not (url := configuration.settings.read_store):
+        return None
+    return await opened.enter_async_context(ReadStore(url, store))
 
 
 @asynccontextmanager

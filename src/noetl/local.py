@@ -8,9 +8,9 @@ from noetl.credentials.providers import Providers
 from noetl.credentials.resolver import CredentialResolver
 from noetl.engine.catalog.playbooks import Playbooks
 from noetl.engine.engine import Engine
-from noetl.engine.execution import TaskLogWriter
 from noetl.engine.scheduler import SLOTS
 from noetl.engine.service import Watch
+from noetl.engine.task_log import TaskLog
 from noetl.engine.timers import Timers
 from noetl.loader import installed_kinds
 from noetl.ports.credentials import CredentialStore
@@ -34,7 +34,7 @@ class Local(Engine):
         owners: Owners | None = None,
         slots: int = SLOTS,
         watch: Watch | None = None,
-        logs: TaskLogWriter | None = None,
+        logs: TaskLog | None = None,
         results: ResultStore | None = None,
         tools: Tools | None = None,
         credentials: CredentialStore | None = None,
@@ -44,6 +44,7 @@ class Local(Engine):
         self._resolver = CredentialResolver(Providers(credentials))
         self._keychains = Keychains(self._resolver)
         self._tools = tools or Tools(installed_kinds().with_allowed(playbooks.allow_kinds))
+        self.logs = logs
         super().__init__(
             store,
             playbooks,

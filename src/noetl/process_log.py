@@ -59,6 +59,12 @@ class LogEvent(Enum):
         "Events cannot be published to the stream of the feed: they wait, and it is tried until they can be.",
     )
     FEED_RECOVERED = ("feed recovered", "info", "What waited is published.")
+    LOGS_FAILING = (
+        "task logs failing",
+        "warning",
+        "What tasks print cannot be stored with the results: it waits, up to 32 MiB, and is tried again.",
+    )
+    LOGS_RECOVERED = ("task logs recovered", "info", "What waited is stored.")
     AUDIT_LOST = (
         "audit entries lost",
         "error",

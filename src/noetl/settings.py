@@ -48,6 +48,8 @@ class Settings(Struct, frozen=True):
     """More places for results, each `NAME=URL`, for `spec.result.store` and artifacts."""
     feed: str = ""
     """The URL of the stream that a server publishes events to. Empty: none."""
+    read_store: str = ""
+    """The URL of a replica that a server asks for lists, searches and histories. Empty: its store answers."""
     server: str = ""
     """The URL of the server that commands ask. Empty: they work on the embedded store."""
     token: str = ""

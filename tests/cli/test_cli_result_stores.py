@@ -59,3 +59,42 @@ def test_what_is_wrong_is_said_at_the_start(
     ran = run(*command, "-o", "json", "--home", "here", cwd=folder, env=env)
     error = ran.json["error"]
     assert (ran.code, message in error["message"], bool(error["hint"])) == (3, True, True), error
+
+
+def test_a_result_that_was_changed_under_its_key_is_an_error_that_names_both(folder: Path) -> None:
+    shared = folder / "shared"
+    env = {"NOETL_RESULT_STORE": shared.as_uri()}
+    assert run("run", "large.yaml", "-q", cwd=folder, env=env).code == 0
+    bodies = [path for path in shared.rglob("*") if path.is_file() and not path.parent.name.endswith(".log")]
+    for body in bodies:
+        body.write_bytes(body.read_bytes()[::-1])
+    ran = run("executions", "result", "latest", cwd=folder, env=env)
+    assert ran.code != 0
+    assert ran.out == ""
+    assert [body for body in bodies if f"{body.parent.name}/{body.name}" in ran.err]
+    assert "its checksum is not sha256:" in ran.err
+    assert "restore it from a copy" in ran.err
+
+
+PRINTING = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: printing, path: tests/printing}
+workflow:
+- step: start
+  tool: {kind: python, code: "def main():\\n    print('said')\\n    raise ValueError('no')"}
+"""
+
+
+def test_where_logs_cannot_be_read_the_rest_of_a_failure_is_shown(folder: Path) -> None:
+    (folder / "printing.yaml").write_text(PRINTING)
+    env = {"NOETL_RESULT_STORE": (folder / "shared").as_uri()}
+    assert run("run", "printing.yaml", "-q", cwd=folder, env=env).code == 1
+    ran = run("executions", "show", "latest", cwd=folder, env=env)
+    assert "said" in ran.out
+    gone = {"NOETL_RESULT_STORE": "nats://127.0.0.1:1/results"}
+    ran = run("executions", "show", "latest", cwd=folder, env=gone)
+    assert (ran.code, "ValueError: no" in ran.out) == (0, True)
+    assert "the log cannot be read: " in ran.out
+    logs = run("executions", "logs", "latest", cwd=folder, env=gone)
+    assert (logs.code, logs.out, "nats://127.0.0.1:1" in logs.err) == (3, "", True)

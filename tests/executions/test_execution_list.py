@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from noetl.engine.history.retention import delete_execution, ended_before
-from noetl.engine.task_log import TaskLog
+from noetl.engine.task_log import FileLog
 from noetl.events.bodies import ParentTask
 from noetl.kernel.net.commands import Retry
 from noetl.ports.store import Store
@@ -167,11 +167,11 @@ def test_pruning_deletes_what_ended_with_all_that_belongs_to_it(
     noetl: InProcessCommand, recorded: RecordedExecutions
 ) -> None:
     old, held, waiting = recorded.run(GREET, GREETED), recorded.run(BREAK, BROKEN), recorded.run(HOLD)
-    log = TaskLog(recorded.home.logs)
+    log = FileLog(recorded.home.logs)
     for name in (old, waiting):
         log.write(name, {}, "said")
         (recorded.home.results / name).mkdir(parents=True)
-    log.close()
+    log.close_files()
     assert noetl("executions", "prune", "--before", "2023-11-14", "-o", "json").json["executions"] == []
     ran = noetl("executions", "prune", "--dry-run")
     assert old in ran.out

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from noetl.engine.task_log import TaskLog
+from noetl.engine.task_log import FileLog
 from noetl.kernel.net.commands import Pause, Signal
 from noetl.ports.ledger import LogSource
 from noetl.stores.ownership import Owners
@@ -206,10 +206,10 @@ def test_logs_are_filtered_and_shown(noetl: InProcessCommand, recorded: Recorded
     name = recorded.run(GREET, GREETED)
     assert noetl("executions", "logs", name).err == "nothing was written\n"
     assert noetl("executions", "logs", name, "-o", "json").json == {"lines": []}
-    log = TaskLog(recorded.home.logs)
+    log = FileLog(recorded.home.logs)
     log.write(name, LOG_LABELS, "one\x1b[2J")
     log.write(name, {**LOG_LABELS, "step": "finish", "task": "end", "iteration": 2, "attempt": 3}, "two")
-    log.close()
+    log.close_files()
     output = noetl("executions", "logs", name).out
     assert "start/say" in output
     assert "finish/end[2]#3" in output
@@ -225,7 +225,7 @@ def test_logs_are_filtered_and_shown(noetl: InProcessCommand, recorded: Recorded
 def test_logs_are_followed_while_another_process_writes_them(
     recorded: RecordedExecutions, held: RecordedExecution
 ) -> None:
-    log = TaskLog(recorded.home.logs)
+    log = FileLog(recorded.home.logs)
     ownership = Owners(recorded.home.owners).acquire(held.id)
     assert ownership is not None
     log.write(held.id, LOG_LABELS, "one")
@@ -237,7 +237,7 @@ def test_logs_are_followed_while_another_process_writes_them(
         ownership.release()
         assert json.loads(line(child))["text"] == "three"
         assert child.wait() == 0
-    log.close()
+    log.close_files()
 
 
 def test_owners_are_waited_for_in_other_processes(
@@ -260,7 +260,7 @@ def test_people_see_one_zone_and_programs_utc(
     noetl: InProcessCommand, recorded: RecordedExecutions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = recorded.run(GREET, GREETED)
-    path = TaskLog(recorded.home.logs).path(name)
+    path = FileLog(recorded.home.logs).path(name)
     path.parent.mkdir(exist_ok=True)
     path.write_text(
         '{"ts":"2023-11-14T22:13:20.000000Z","step":"start","run":"r5","task":"say","text":"one"}\n'

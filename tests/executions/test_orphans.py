@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -269,11 +268,14 @@ def test_where_others_may_keep_theirs_only_with_a_flag(
     body = tmp_path / "shared" / OLD_ID / hashlib.sha256(b"theirs").hexdigest()
     body.parent.mkdir(parents=True)
     body.write_bytes(b"theirs")
+    segment = tmp_path / "shared" / f"{OLD_ID}.log" / "0001-a"
+    segment.parent.mkdir()
+    segment.write_bytes(b"line\n")
     now = time.time
     monkeypatch.setattr("noetl.cli.command.store.now_micros", lambda: int((now() + LATER) * 1_000_000))
     ran = noetl("store", "prune", "--days", "36500")
-    assert "left: 1 result of executions that are not in this store (--with-unknown" in ran.err
+    assert "left: 2 results of executions that are not in this store (--with-unknown" in ran.err
     assert body.exists()
     ran = noetl("store", "prune", "--days", "36500", "--with-unknown", "-o", "json")
-    assert json.loads(ran.out)["orphans"] == {"bodies": 1, "bytes": 6, "unknown": 0}
-    assert not os.path.exists(body)
+    assert json.loads(ran.out)["orphans"] == {"bodies": 2, "bytes": 11, "unknown": 0}
+    assert [path for path in (body, segment) if path.exists()] == []

@@ -24,7 +24,7 @@ from noetl.engine.catalog.playbook_record import PlaybookSource
 from noetl.engine.catalog.playbooks import Playbooks
 from noetl.engine.inbox import decode_command
 from noetl.engine.summary import execution_of
-from noetl.engine.task_log import TaskLog
+from noetl.engine.task_log import FileLog
 from noetl.events.event import Event
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.ports.store import ExecutionQuery
@@ -82,7 +82,7 @@ async def open_engine(
             store,
             playbooks=Playbooks([catalog]),
             owners=Owners(home.owners),
-            logs=TaskLog(home.logs),
+            logs=FileLog(home.logs),
             results=open_result_stores(home, store),
             credentials=EncryptedCredentials(store, KeyLocation(file=home.key)),
             ttl=ttl,

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from noetl.engine.catalog.playbooks import Playbooks
-from noetl.engine.task_log import TaskLog
+from noetl.engine.task_log import FileLog
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.local import Local
 from noetl.model.outcome import ErrorInfo
@@ -36,7 +36,7 @@ def run(bench: Bench, text: str, *, resume: str = "", **request: Any) -> Executi
                 store,
                 credentials=EncryptedCredentials(store, KeyLocation("", bench.home.key)),
                 results=FileResults(bench.home.results),
-                logs=TaskLog(bench.home.logs),
+                logs=FileLog(bench.home.logs),
                 playbooks=Playbooks([bench.home.folder.parent]),
             ) as local:
                 started = await (local.resume(resume) if resume else local.start(source(text), **request))

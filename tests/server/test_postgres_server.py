@@ -17,9 +17,10 @@ import pytest
 
 import noetl
 from bench.postgres_server import PostgresServer, postgres_cluster
+from bench.s3_server import S3Server
 from noetl.client.http_client import Client
 from noetl.ports.http_api import StartExecution
-from tests.cli.command_line import environment, run
+from tests.cli.command_line import CompletedCommand, environment, run
 from tests.plane.plane_processes import PATIENCE
 from tests.server.server_process import (
     GREET,
@@ -128,6 +129,13 @@ def test_a_program_runs_and_finds_executions_in_a_database(
     assert [listed.execution_id for listed in noetl.open().list()] == [ended.execution_id]
 
 
+def doctor_findings(folder: Path, url: str) -> list[dict[str, str]]:
+    done = run("doctor", "--store", url, "-o", "json", cwd=folder)
+    assert done.code == 0, done.err
+    findings: list[dict[str, str]] = done.json["findings"]
+    return findings
+
+
 def test_the_doctor_says_what_is_wrong_with_a_database(tmp_path: Path, url: str) -> None:
     def doctor(code: int) -> str:
         done = run("doctor", "--store", url, cwd=tmp_path)
@@ -136,6 +144,9 @@ def test_the_doctor_says_what_is_wrong_with_a_database(tmp_path: Path, url: str)
 
     assert "there is no store in" in doctor(0)
     assert run("store", "migrate", "--store", url, cwd=tmp_path).code == 0
+    levels = {finding["check"]: finding["level"] for finding in doctor_findings(tmp_path, url)}
+    for check in ("store", "database clock", "partitions", "transactions", "connections", "vacuum", "clock"):
+        assert levels[check] == "ok"
     schema = url.rpartition("schema=")[2]
     with psycopg.connect(url.rpartition("&schema=")[0], autocommit=True) as connection:
         connection.execute(f"SET search_path = {schema}")
@@ -145,7 +156,7 @@ def test_the_doctor_says_what_is_wrong_with_a_database(tmp_path: Path, url: str)
         )
         [newest] = names.fetchone() or [""]
         connection.execute(f"DROP TABLE {newest}")
-        assert "1 partitions that should be there ahead" in doctor(0)
+        assert "warning partitions: 1 week to come without one" in doctor(0)
         connection.execute("UPDATE store SET version = 99")
         assert "upgrade NoETL" in doctor(1)
         connection.execute("UPDATE store SET version = -1")
@@ -202,6 +213,62 @@ def test_a_server_keeps_everything_in_the_database(tmp_path: Path, url: str) -> 
     with server_process(tmp_path, "--store", url) as server:
         assert server.client.show(ended.execution_id).status == "completed"
         assert [entry.path for entry in server.client.playbooks().playbooks]
+
+
+PRINTING = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: printing, path: examples/printing}
+workflow:
+- step: start
+  tool: {kind: python, code: "def main():\\n    print('said by a task')\\n    raise ValueError('no')"}
+"""
+
+
+@pytest.mark.parametrize("kept_in", ["database", "bucket", "folder"])
+def test_what_tasks_print_is_read_on_any_machine(
+    tmp_path: Path, url: str, kept_in: str, s3: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [tmp_path / name for name in ("first", "second", "third")]
+    for folder in folders:
+        folder.mkdir()
+    location = {
+        "database": "",
+        "bucket": f"s3://{s3.bucket}/logs-{next(_numbers)}?endpoint={s3.endpoint}",
+        "folder": (tmp_path / "shared").as_uri(),
+    }[kept_in]
+    shared = {**s3.environment, "NOETL_RESULT_STORE": location}
+    with server_process(folders[0], "--store", url, env=shared) as server:
+        server.client.register(PRINTING)
+        failed = server.client.wait(start(server.client, "examples/printing"))
+        assert failed.status == "failed"
+        lines = [line["text"] for line in server.client.logs(failed.execution_id).lines]
+        assert "said by a task" in lines
+        last = server.client.wait(start(server.client, "examples/printing"))
+        assert server.stop() == 0
+    with server_process(folders[1], "--store", url, env=shared) as moved:
+        assert [line["text"] for line in moved.client.logs(failed.execution_id).lines] == lines
+        texts = [line["text"] for line in moved.client.logs(last.execution_id).lines]
+        assert texts == lines, "what was printed just before the end of the server"
+        (failure,) = moved.client.failures(failed.execution_id).failures
+        assert failure.printed == ["said by a task"]
+
+    def noetl(*words: str) -> CompletedCommand:
+        done = run("executions", *words, "--store", url, cwd=folders[2], env=shared)
+        assert done.code == 0, done.err
+        return done
+
+    assert "said by a task" in noetl("logs", failed.execution_id).out
+    assert "said by a task" in noetl("show", failed.execution_id).out
+    pruned = noetl("prune", "--before", "0s", "-y", "-o", "json").json["executions"]
+    assert {*pruned} == {failed.execution_id, last.execution_id}
+    if kept_in == "database":
+        schema = url.rpartition("schema=")[2]
+        with psycopg.connect(url.rpartition("&schema=")[0]) as connection:
+            count = connection.execute(f"SELECT count(*) FROM {schema}.blob")  # noqa: S608 - ours
+            assert count.fetchone() == (0,)
+    elif kept_in == "folder":
+        assert not [path for path in (tmp_path / "shared").rglob("*") if path.is_file()]
 
 
 def test_commands_from_elsewhere_reach_the_server_through_the_database(tmp_path: Path, url: str) -> None:

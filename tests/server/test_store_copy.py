@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import signal
 import sqlite3
 import subprocess
 from collections.abc import Callable
@@ -264,17 +265,38 @@ def count_executions(url: str) -> int:
         return int(row[0]) if row else 0
 
 
-def test_a_copy_that_is_killed_goes_on_where_it_was(tmp_path: Path, url: str) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_copy_that_is_killed_or_interrupted_goes_on_where_it_was(
+    tmp_path: Path, url: str, number: signal.Signals
+) -> None:
     source = file_url(tmp_path / "runs.db")
     total = 60
     for _ in range(total):
         assert noetl.run(VALID, store=source).status == "completed"
-    process = subprocess.Popen(command("store", "copy", source, url), cwd=tmp_path, env=environment(tmp_path))
+    process = subprocess.Popen(
+        command("store", "copy", source, url),
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     with process:
         until(lambda: count_executions(url) >= 5 or process.poll() is not None)
-        process.kill()
+        process.send_signal(number)
+        _, errors = process.communicate()
+    assert (process.returncode, errors) == (
+        (1, "\nnoetl: interrupted\n") if number == signal.SIGINT else (-9, "")
+    )
     reached = count_executions(url)
     assert 5 <= reached < total
+    (tmp_path / "greet.yaml").write_text(VALID)
+    for words in (["server", "start", "--port", "0", "--home", "h"], ["run", "greet.yaml"]):
+        refused = run(*words, "--store", url, cwd=tmp_path)
+        assert refused.code == 3
+        assert f"is an unfinished copy of {source}" in refused.err
+        assert "`noetl store copy FROM TO` goes on with it" in refused.err
+    onward = run("store", "copy", url, file_url(tmp_path / "onward.db"), cwd=tmp_path)
+    assert (onward.code, "is an unfinished copy" in onward.err) == (3, True)
     rest = copy(tmp_path, source, url)
     assert rest["executions"] + rest["skipped"] == total
     assert reached - 1 <= rest["skipped"] <= total - 1
@@ -282,6 +304,7 @@ def test_a_copy_that_is_killed_goes_on_where_it_was(tmp_path: Path, url: str) ->
     back = tmp_path / "back.db"
     copy(tmp_path, url, file_url(back))
     assert table_rows(back) == table_rows(tmp_path / "runs.db")
+    assert run("run", "greet.yaml", "--store", url, cwd=tmp_path).code == 0
 
 
 def put_beginning(
@@ -399,6 +422,19 @@ def test_logs_are_missing_in_another_home_only(tmp_path: Path, url: str) -> None
     home = tmp_path / ".noetl"
     for target, missing in ((url, []), (file_url(home / "copy.db"), [str(home / "logs")])):
         assert copy(tmp_path, file_url(home / "store.db"), target)["not_copied"] == missing
+
+
+def test_what_tasks_printed_comes_along_into_a_database(tmp_path: Path, url: str) -> None:
+    (tmp_path / "words.yaml").write_text(GREET)
+    name = run("run", "words.yaml", "-o", "json", cwd=tmp_path).json["execution_id"]
+    (tmp_path / ".noetl" / "logs" / "of-nobody.jsonl").touch()
+    file = file_url(tmp_path / ".noetl" / "store.db")
+    assert [copy(tmp_path, file, url)["logs"] for _ in range(2)] == [1, 0]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for folder in (tmp_path, elsewhere):
+        lines = run("executions", "logs", name, "--store", url, "-o", "json", cwd=folder).json["lines"]
+        assert [entry["text"] for entry in lines] == ["hello World"], "once, also beside the file"
 
 
 def test_a_terminal_shows_how_far_it_is(tmp_path: Path) -> None:

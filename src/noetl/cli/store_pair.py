@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from noetl.cli.command_failure import CommandFailure
 from noetl.engine.archive.store_copy import read_execution_ids
-from noetl.home import home_of
+from noetl.engine.segment_log import copy_log_files
+from noetl.home import home_of, result_store_of
 from noetl.model.store_url import is_database_url, without_password
 from noetl.model.timestamp import now_micros
 from noetl.ports.store import Store, StoreBusy
@@ -102,7 +103,7 @@ async def _reserve(held: AsyncExitStack, address: StoreAddress) -> None:
     if address.in_database:
         await held.enter_async_context(lock_for_server(address.url, asyncio.Event()))
         return
-    for home in {os.path.realpath(home.folder): home for home in address.homes}.values():
+    for home in _distinct_homes(address):
         if home.folder.is_dir():
             try:
                 held.enter_context(only_server(home))
@@ -136,12 +137,36 @@ def folders_beside(source: StoreAddress, target: StoreAddress) -> list[tuple[Pat
     if source.in_database:
         return []
     own = target.homes[0]
-    own_folders = {own.logs} if target.in_database else {own.results, own.logs}
-    own_paths = {os.path.realpath(folder) for folder in own_folders}
-    homes = {os.path.realpath(home.folder): home for home in source.homes}.values()
-    folders = [folder for home in homes for folder in (home.results, home.logs)]
+    own_paths = set() if target.in_database else {os.path.realpath(path) for path in (own.results, own.logs)}
+    folders = [
+        folder
+        for home in _distinct_homes(source)
+        for folder in ([home.results] if target.in_database else [home.results, home.logs])
+    ]
     missing = [folder for folder in folders if os.path.realpath(folder) not in own_paths]
     return [(folder, folder.name) for folder in missing if _has_files(folder)]
+
+
+def _distinct_homes(address: StoreAddress) -> list[Home]:
+    return list({os.path.realpath(home.folder): home for home in address.homes}.values())
+
+
+async def copy_logs(
+    configuration: Configuration, source: StoreAddress, target: StoreAddress, store: Store
+) -> int:
+    """Takes files of logs to the results of a database; how many.
+
+    In files they stay files, which `hints_for_files` names. Raises CommandFailure, StoreError, ResultError.
+    """
+    if source.in_database or not target.in_database:
+        return 0
+    results = result_store_of(configuration, target.homes[0], store)
+    try:
+        return sum([await copy_log_files(home.logs, store, results) for home in _distinct_homes(source)])
+    except OSError as error:
+        raise CommandFailure("file", f"{error.filename}: {error.strerror or error}", exit_code=3) from None
+    finally:
+        await results.close()
 
 
 def hints_for_files(source: StoreAddress, target: StoreAddress) -> list[str]:
@@ -155,7 +180,8 @@ def hints_for_files(source: StoreAddress, target: StoreAddress) -> list[str]:
         hints.append(hint)
     if source.in_database and not target.in_database:
         hints.append(
-            "results that were in the database are in the file: TO finds them with NOETL_RESULT_STORE=store:"
+            "results and logs that were in the database are in the file: TO finds them with"
+            " NOETL_RESULT_STORE=store:"
         )
     return hints
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct
@@ -15,9 +16,6 @@ MAX_BYTES = 10 * 1024 * 1024
 """What is kept for one execution."""
 MAX_TEXT = 16 * 1024
 """Characters that are kept of one line."""
-LOOK_SECONDS = 0.1
-"""How often who follows a log looks at it: no system says it by itself everywhere."""
-
 OPEN_FILES = 64
 
 
@@ -36,15 +34,49 @@ class LogLine(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(LogLine)
-_NOTICE = f"the log is full: {MAX_BYTES // 1024 // 1024} MiB are kept of an execution, the rest is lost"
+FULL_NOTICE = f"the log is full: {MAX_BYTES // 1024 // 1024} MiB are kept of an execution, the rest is lost"
 
 
-class TaskLog:
+class LogReader(Protocol):
+    """What has been read of the log of one execution, which may still grow."""
+
+    async def read(self) -> list[LogLine]:
+        """The lines since the last call, in the order of their times. Raises ResultError."""
+        ...
+
+
+class TaskLog(Protocol):
+    """The logs of all executions.
+
+    A log must not stop an execution: `write` never fails, and what could not be kept is lost.
+    """
+
+    @property
+    def look_seconds(self) -> float:
+        """How often who follows a log looks at it: nobody says by himself that there is more."""
+        ...
+
+    def write(self, execution_id: str, source: LogSource, text: str) -> None:
+        """One entry for each line of the text. `source` has `step`, `run`, `task`, `iteration`, `attempt`."""
+        ...
+
+    def tail(self, execution_id: str) -> LogReader:
+        """For reading, from the beginning."""
+        ...
+
+    async def close(self) -> None:
+        """All that was written is kept then. A later `write` begins again."""
+        ...
+
+
+class FileLog:
     """The logs of all executions, in one folder, which is made when the first line is written.
 
-    A line is in its file when `write` returns. A log must not stop an execution: where writing fails,
-    `failure` says why, and later lines of that execution are lost.
+    See `TaskLog`. A line is in its file when `write` returns. Where writing fails, `failure` says why, and
+    later lines of that execution are lost.
     """
+
+    look_seconds = 0.1
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -52,7 +84,6 @@ class TaskLog:
         self.failure: OSError | None = None
 
     def write(self, execution_id: str, source: LogSource, text: str) -> None:
-        """One entry for each line of the text. `source` has `step`, `run`, `task`, `iteration`, `attempt`."""
         file = self._files.pop(execution_id, None) or _File(self.path(execution_id))
         self._files[execution_id] = file
         for line in log_lines(source, text):
@@ -61,8 +92,10 @@ class TaskLog:
         if len(self._files) > OPEN_FILES:
             self._files.pop(next(iter(self._files))).close()
 
-    def close(self) -> None:
-        """Closes all files. A later `write` opens its own again."""
+    async def close(self) -> None:
+        self.close_files()
+
+    def close_files(self) -> None:
         while self._files:
             self._files.popitem()[1].close()
 
@@ -70,7 +103,6 @@ class TaskLog:
         return self._folder / f"{execution_id}.jsonl"
 
     def tail(self, execution_id: str) -> "LogTail":
-        """For reading, from the beginning."""
         return LogTail(self.path(execution_id))
 
     def remove(self, execution_id: str) -> bool:
@@ -83,11 +115,12 @@ class TaskLog:
 
 
 class WatchedLog:
-    """A log whose lines somebody sees as they are written. Without a log below they are kept nowhere."""
+    """A log whose lines somebody sees as they are written. Those of `below` are kept; without it none are."""
 
     def __init__(self, below: TaskLog | None, watch: Callable[[str, LogLine], None]) -> None:
         self._below = below
         self._watch = watch
+        self.look_seconds = below.look_seconds if below is not None else FileLog.look_seconds
 
     def write(self, execution_id: str, source: LogSource, text: str) -> None:
         """As `TaskLog.write`; then `watch` gets each line with its execution."""
@@ -95,6 +128,20 @@ class WatchedLog:
             self._below.write(execution_id, source, text)
         for line in log_lines(source, text):
             self._watch(execution_id, line)
+
+    def tail(self, execution_id: str) -> LogReader:
+        return self._below.tail(execution_id) if self._below is not None else EmptyLog()
+
+    async def close(self) -> None:
+        if self._below is not None:
+            await self._below.close()
+
+
+class EmptyLog:
+    """What is read where no lines are kept."""
+
+    async def read(self) -> list[LogLine]:
+        return []
 
 
 def log_lines(source: LogSource, text: str) -> Iterator[LogLine]:
@@ -127,10 +174,10 @@ class _File:
                 self._open()
             if self._room <= 0:
                 return
-            data = _ENCODER.encode(_sayable(line)) + b"\n"
+            data = encode_line(line)
             self._room -= len(data)
             if self._room <= 0:
-                data = _ENCODER.encode(LogLine(ts=line.ts, text=_NOTICE, full=True)) + b"\n"
+                data = encode_line(LogLine(ts=line.ts, text=FULL_NOTICE, full=True))
             os.write(self._descriptor, data)
         except OSError as error:
             self.failure = error
@@ -152,8 +199,7 @@ class LogTail:
         self._path = path
         self._offset = 0
 
-    def read(self) -> list[LogLine]:
-        """The lines since the last call."""
+    async def read(self) -> list[LogLine]:
         try:
             with open(self._path, "rb") as file:
                 file.seek(self._offset)
@@ -162,7 +208,16 @@ class LogTail:
             return []
         finished = data[: data.rfind(b"\n") + 1]  # the last line may be half written
         self._offset += len(finished)
-        return [line for text in finished.splitlines() if (line := _line(text))]
+        return decode_lines(finished)
+
+
+def encode_line(line: LogLine) -> bytes:
+    return _ENCODER.encode(_sayable(line)) + b"\n"
+
+
+def decode_lines(data: bytes) -> list[LogLine]:
+    """Those that can be read."""
+    return [line for text in data.splitlines() if (line := _line(text))]
 
 
 def _line(text: bytes) -> LogLine | None:

@@ -97,6 +97,18 @@ class FeedStatus(ApiAnswer, frozen=True, kw_only=True):
     problem: str | None
 
 
+class ReadStoreStatus(ApiAnswer, frozen=True, kw_only=True):
+    """The replica that answers lists and histories.
+
+    `lag` is for how many seconds the oldest event waits that it lacks; null if it cannot be asked: then
+    `problem` says why.
+    """
+
+    store: str
+    lag: float | None
+    problem: str | None
+
+
 class ServerStatus(ApiAnswer, frozen=True, kw_only=True):
     """`problem` says why it is not ready, null if it is. Of `workers` it has none if it runs tasks itself."""
 
@@ -114,6 +126,7 @@ class ServerStatus(ApiAnswer, frozen=True, kw_only=True):
     stuck: int
     last_commit_at: str | None
     feed: FeedStatus | None = None
+    read_store: ReadStoreStatus | None = None
 
 
 class WorkerRun(ApiAnswer, frozen=True, kw_only=True):

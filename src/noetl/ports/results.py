@@ -43,9 +43,9 @@ class ResultDamaged(ResultError):
 
 
 class StoredBody(NamedTuple):
-    """What is kept under a key: how many bytes it takes, and when it was written (seconds since 1970).
+    """What is kept under a key or name: how many bytes it takes, and when it was written.
 
-    A store that does not know the time says None.
+    Seconds since 1970. A store that does not know the time says None.
     """
 
     key: str
@@ -106,7 +106,7 @@ class ResultStore(Protocol):
         ...
 
     async def owners(self) -> list[str]:
-        """Whoever has something: ids of executions, and what artifacts are kept by."""
+        """Whoever has something, be it a log: ids of executions, and what artifacts are kept by."""
         ...
 
     async def bodies(self, execution_id: str) -> list[StoredBody]:
@@ -146,6 +146,25 @@ class ResultStore(Protocol):
         ...
 
     async def delete_entry(self, name: str, store: str = "") -> None: ...
+
+    async def put_log(self, execution_id: str, segment: str, lines: bytes) -> None:
+        """Keeps a segment of the log of an execution; what had the name before is replaced.
+
+        Durable on return. A name has letters, digits and `-`. Raises ValueError.
+        """
+        ...
+
+    async def log_segments(self, execution_id: str) -> list[StoredBody]:
+        """The names of its segments, in order, with their sizes. They go with the execution."""
+        ...
+
+    async def log_segment(self, execution_id: str, segment: str, start: int = 0) -> bytes:
+        """From `start` to its end; nothing where there is no such segment."""
+        ...
+
+    async def delete_log(self, execution_id: str) -> None:
+        """Removes all segments; nothing happens if there are none. `delete` does it, too."""
+        ...
 
     async def check(self) -> None:
         """Writes, reads and removes something. Raises ResultError, whose hint says how that can work."""

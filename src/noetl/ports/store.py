@@ -446,6 +446,10 @@ class Store(SealedStore, CatalogStore, AccessStore, Protocol):
         """The names that begin so, in order."""
         ...
 
+    async def blob_sizes(self, prefix: str) -> list[tuple[str, int]]:
+        """As `blobs`, each with how many bytes it has: without reading them."""
+        ...
+
     async def delete_blobs(self, names: Sequence[str]) -> None:
         """What is not there is no fault."""
         ...

@@ -69,12 +69,24 @@ METRICS = (
         (),
         "Time of a commit of the store, the flush of the disk included.",
     ),
+    Metric(
+        "noetl_commits_repeated",
+        "counter",
+        (),
+        "Commits that PostgreSQL took back because of others, such as a deadlock, and that were made again.",
+    ),
     Metric("noetl_events_appended", "counter", (), "Events that became durable."),
     Metric(
         "noetl_feed_lag_seconds",
         "gauge",
         (),
         "How long the oldest event waits to be published; only of a server with a feed.",
+    ),
+    Metric(
+        "noetl_read_store_lag_seconds",
+        "gauge",
+        (),
+        "How long the oldest event waits that the replica lacks; only of a server with one that answers.",
     ),
     Metric(
         "noetl_task_seconds",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "is_memory_url",
     "lock_for_server",
+    "make_database_views",
     "migrate_database",
     "open_store",
     "open_store_to_read",
@@ -111,6 +112,15 @@ async def migrate_database(url: str) -> tuple[int, int]:
         from noetl.stores.postgres.upkeep import migrate_schema_of  # noqa: PLC0415 - likewise
 
         return await migrate_schema_of(address)
+
+
+async def make_database_views(url: str) -> str:
+    """The schema beside a store in a database that has its tables as views now. Raises StoreError."""
+    address = DatabaseAddress.parse(url)
+    with _with_driver():
+        from noetl.stores.postgres.upkeep import make_views_of  # noqa: PLC0415 - likewise
+
+        return await make_views_of(address)
 
 
 async def read_database_health(url: str, now: int) -> "DatabaseHealth":

@@ -298,6 +298,37 @@ class ResultSuite(ABC):
             await store.entry("a", "elsewhere")
 
     @_result_store_test
+    async def test_logs_have_segments_that_grow(self, store: ResultStore, other: ResultStore) -> None:
+        assert await store.log_segments(EXECUTION) == []
+        await store.put(result_key_of(EXECUTION, b"1"), b"1")
+        await store.put_log(EXECUTION, "0002-b", b"two\n")
+        await store.put_log(EXECUTION, "0001-a", b"one\n")
+        await store.put_log(OTHER_EXECUTION, "0001-a", b"other\n")
+        await store.put_log(EXECUTION, "0002-b", b"two\nthree\n")
+        segments = [(segment.key, segment.size) for segment in await other.log_segments(EXECUTION)]
+        assert segments == [("0001-a", 4), ("0002-b", 10)]
+        assert await other.log_segment(EXECUTION, "0002-b") == b"two\nthree\n"
+        assert await other.log_segment(EXECUTION, "0002-b", 4) == b"three\n"
+        assert await other.log_segment(EXECUTION, "0002-b", 10) == b""
+        assert await other.log_segment(EXECUTION, "0003-c") == b""
+        assert await other.keys(EXECUTION) == [result_key_of(EXECUTION, b"1")]
+        assert [body.key for body in await other.bodies(EXECUTION)] == [result_key_of(EXECUTION, b"1")]
+        assert await other.owners() == sorted([EXECUTION, OTHER_EXECUTION])
+        await store.delete(EXECUTION)
+        assert await other.log_segments(EXECUTION) == []
+        await store.delete_log(OTHER_EXECUTION)
+        await store.delete_log(OTHER_EXECUTION)
+        assert await other.log_segments(OTHER_EXECUTION) == []
+
+    @_result_store_test
+    async def test_a_segment_has_a_plain_name(self, store: ResultStore) -> None:
+        for name in ("", "..", "a/b", "a.b", "x" * 65):
+            with pytest.raises(ValueError, match="not the name of a segment"):
+                await store.put_log(EXECUTION, name, b"")
+        with pytest.raises(ValueError, match="not the id"):
+            await store.put_log("..", "a", b"")
+
+    @_result_store_test
     async def test_sweeping_takes_no_results(self, store: ResultStore) -> None:
         await store.put(result_key_of(EXECUTION, b"1"), b"1")
         await store.sweep(2**40)

@@ -208,6 +208,18 @@ class ServerResults:
     async def delete_entry(self, name: str, store: str = "") -> None:  # noqa: ARG002 - the port has it
         raise _not_offered()
 
+    async def put_log(self, execution_id: str, segment: str, lines: bytes) -> None:  # noqa: ARG002 - the port has it
+        raise _not_offered()
+
+    async def log_segments(self, execution_id: str) -> list[StoredBody]:  # noqa: ARG002 - the port has it
+        raise _not_offered()
+
+    async def log_segment(self, execution_id: str, segment: str, start: int = 0) -> bytes:  # noqa: ARG002 - the port has it
+        raise _not_offered()
+
+    async def delete_log(self, execution_id: str) -> None:  # noqa: ARG002 - the port has it
+        raise _not_offered()
+
     async def sweep(self, before: float) -> int:  # noqa: ARG002 - the port has it
         raise _not_offered()
 

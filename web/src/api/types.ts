@@ -1019,6 +1019,18 @@ export interface ReachingStep {
   failed?: number;
 }
 
+/**
+ * The replica that answers lists and histories.
+ *
+ * `lag` is for how many seconds the oldest event waits that it lacks; null if it cannot be asked: then
+ * `problem` says why.
+ */
+export interface ReadStoreStatus {
+  store: string;
+  lag: number | null;
+  problem: string | null;
+}
+
 /** Only the loop at this `step`, if one is named. */
 export interface RedriveRequestBody {
   playbook?: string | Record<string, unknown> | null;
@@ -1203,6 +1215,7 @@ export interface ServerStatus {
   stuck: number;
   last_commit_at: string | null;
   feed?: FeedStatus | null;
+  read_store?: ReadStoreStatus | null;
 }
 
 /** A token, or the code of a login link, which is good for one time. */

@@ -58,6 +58,7 @@ def _values(configuration: Configuration) -> dict[str, Any]:
     locations = {
         "home": str(home_of(configuration).folder),
         "store": without_password(store_url(configuration)),
+        "read_store": without_password(configuration.settings.read_store),
     }
     hidden = {name: MASK if values[name] else "" for name in ("key", "token")}
     return {**values, **locations, **hidden}

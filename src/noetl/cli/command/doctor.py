@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from noetl.ports.store import ExecutionRecord, Store
     from noetl.settings import Configuration
     from noetl.stores.home_folder import Home
+    from noetl.stores.postgres.upkeep import DatabaseHealth
 
 FREE_BYTES = 1 << 30
 """A disk with less than that is full soon."""
@@ -105,36 +106,64 @@ def _database_findings(url: str) -> list[Finding]:
     from noetl.model.timestamp import now_micros
     from noetl.stores import read_database_health
 
-    health = asyncio.run(read_database_health(url, now_micros()))
+    return describe_database(asyncio.run(read_database_health(url, now_micros())))
+
+
+def describe_database(health: "DatabaseHealth") -> list[Finding]:
+    """A finding for each thing that an operator of the database answers for; one where there is no store."""
     version = f"schema {health.schema_version}"
-    findings = [Finding("ok", "store", f"{health.label}, PostgreSQL {health.server}, {version}")]
     if not health.schema_version:
         hint = "`noetl store migrate` makes one, and so does the first command that uses it"
         return [Finding("warning", "store", f"there is no store in {health.label} yet", hint)]
+    store = Finding("ok", "store", f"{health.label}, PostgreSQL {health.server}, {version}")
     if health.schema_version != health.current_version:
         message = f"{health.label} has {version}, and {health.current_version} is current"
         newer = health.schema_version > health.current_version
         hint = "upgrade NoETL" if newer else "`noetl store migrate` brings it up to date"
-        findings = [Finding("error", "store", message, hint)]
-    if abs(health.clock_ahead) > CLOCK_SECONDS:
-        where = "ahead of" if health.clock_ahead > 0 else "behind"
-        message = f"that of the database is {abs(health.clock_ahead):.0f} s {where} this one"
-        findings.append(Finding("warning", "clock", message, "set the clocks by one source"))
-    if health.weeks_missing:
-        message = f"{health.weeks_missing} partitions that should be there ahead are not"
-        findings.append(Finding("warning", "partitions", message, "any server makes them when it starts"))
-    if health.oldest_transaction > LONG_WAIT:
-        message = f"one of {health.oldest_owner} is open for {health.oldest_transaction:.0f} s"
-        hint = "readers of events wait for it, and nothing is cleaned up meanwhile: end it"
-        findings.append(Finding("warning", "transactions", message, hint))
-    if health.connections > FULL_SHARE * health.max_connections:
-        message = f"{health.connections} of {health.max_connections} connections are in use"
-        findings.append(Finding("warning", "connections", message, "raise max_connections"))
-    if health.dead_ready_rows > DEAD_ROWS:
-        message = f"`ready` has {health.dead_ready_rows:,} dead rows"
-        hint = "look for a transaction that is open for long, and whether autovacuum runs"
-        findings.append(Finding("warning", "vacuum", message, hint))
-    return findings
+        store = Finding("error", "store", message, hint)
+    where = "ahead of" if health.clock_ahead > 0 else "behind"
+    transactions = "none holds the feed back"
+    if health.oldest_transaction:
+        transactions = f"one of {health.oldest_owner} is open for {health.oldest_transaction:.0f} s"
+    return [
+        store,
+        _measured(
+            "database clock",
+            f"{abs(health.clock_ahead):.1f} s {where} this one",
+            wrong=abs(health.clock_ahead) > CLOCK_SECONDS,
+            hint="set the clocks by one source",
+        ),
+        _measured(
+            "partitions",
+            f"{pluralize(health.weeks_missing, 'week')} to come without one"
+            if health.weeks_missing
+            else "those of the weeks to come are there",
+            wrong=health.weeks_missing > 0,
+            hint="any server makes them when it starts",
+        ),
+        _measured(
+            "transactions",
+            transactions,
+            wrong=health.oldest_transaction > LONG_WAIT,
+            hint="readers of events wait for it, and nothing is cleaned up meanwhile: end it",
+        ),
+        _measured(
+            "connections",
+            f"{health.connections} of {health.max_connections} are in use",
+            wrong=health.connections > FULL_SHARE * health.max_connections,
+            hint="raise max_connections",
+        ),
+        _measured(
+            "vacuum",
+            f"dead rows of `ready`: {health.dead_ready_rows:,}",
+            wrong=health.dead_ready_rows > DEAD_ROWS,
+            hint="look for a transaction that is open for long, and whether autovacuum runs",
+        ),
+    ]
+
+
+def _measured(check: str, message: str, *, wrong: bool, hint: str) -> Finding:
+    return Finding("warning", check, message, hint) if wrong else Finding("ok", check, message)
 
 
 def _store_finding(filename: str) -> Finding:
@@ -243,11 +272,30 @@ async def _ask_server(client: "AsyncClient") -> list[Finding]:
     findings += [
         *_server_clock(status),
         *_feed_findings(status),
+        *_replica_findings(status),
         *_worker_findings(status, (await client.pools()).pools),
+        describe_releases(status.release, [worker.release for worker in (await client.workers()).workers]),
     ]
-    newest = (await client.list(roots=True, limit=_NEWEST)).executions
-    findings += _failing([(item.path, item.status) for item in newest])
+    # Without its replica the server has no lists, which was said.
+    if status.read_store is None or status.read_store.problem is None:
+        newest = (await client.list(roots=True, limit=_NEWEST)).executions
+        findings += _failing([(item.path, item.status) for item in newest])
     return findings
+
+
+def describe_releases(server: str, workers: Sequence[str]) -> Finding:
+    """Two that follow each other work side by side, as while servers and workers are replaced one by one."""
+    from noetl.settings import installed_release
+
+    here = installed_release()
+    others = sorted({release for release in workers if release != server})
+    if not others and here == server:
+        return Finding("ok", "releases", f"server, workers and this command are {server}")
+    different = [f"workers {release}" for release in others]
+    if here != server:
+        different.append(f"this command {here}")
+    hint = "releases that follow each other work side by side; bring the others up to the same one"
+    return Finding("warning", "releases", f"the server is {server}, {', '.join(different)}", hint)
 
 
 def _server_clock(status: "ServerStatus") -> Iterator[Finding]:
@@ -271,6 +319,21 @@ def _feed_findings(status: "ServerStatus") -> Iterator[Finding]:
         yield Finding("warning", "feed lag", message, "NATS or the network is slower than events come")
     else:
         yield Finding("ok", "feed lag", message)
+
+
+def _replica_findings(status: "ServerStatus") -> Iterator[Finding]:
+    if (replica := status.read_store) is None:
+        return
+    if replica.lag is None:
+        hint = "lists, searches and histories get no answer until it is back; --read-store names another one"
+        yield Finding("error", "read store", f"{replica.store} cannot be asked: {replica.problem}", hint)
+    else:
+        yield _measured(
+            "read store",
+            f"{replica.store} is {replica.lag:.0f} s behind",
+            wrong=replica.lag > FEED_SECONDS,
+            hint="lists and searches show what was then; see what the standby waits for",
+        )
 
 
 def _worker_findings(status: "ServerStatus", pools: "list[PoolItem]") -> Iterator[Finding]:

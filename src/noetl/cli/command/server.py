@@ -68,6 +68,12 @@ def server() -> None:
     help="A database to keep executions in: postgresql://….  [default: a file in the folder]",
 )
 @click.option(
+    "--read-store",
+    type=options.TextArgument(),
+    metavar="URL",
+    help="A replica of the database, for lists, searches and histories.",
+)
+@click.option(
     "--feed",
     type=options.TextArgument(),
     metavar="URL",
@@ -94,6 +100,7 @@ def start(
     hosts: tuple[str, ...],
     home: str | None,
     store: str | None,
+    read_store: str | None,
     feed: str | None,
     standby: bool,
     slots: int | None,
@@ -114,7 +121,9 @@ def start(
     if standby and detach:
         raise click.UsageError("--standby and --detach exclude each other: it may be long until it is ready")
     flags = {"home": home, "store": store, "slots": slots, "allow_kinds": allow_kinds, "output": output}
-    configuration = read_settings({**flags, "feed": feed, "log_format": log_format, "log_level": log_level})
+    flags |= {"read_store": read_store, "feed": feed, "log_format": log_format, "log_level": log_level}
+    configuration = read_settings(flags)
+    _require_replicated_store(configuration)
     if standby and not is_database_url(configuration.settings.store):
         raise click.UsageError("--standby needs a database that servers share: --store postgresql://…")
     require_extra()
@@ -243,6 +252,9 @@ def _status_text(document: dict[str, Any]) -> str:
         if (feed := document["feed"]) is not None:
             why = f" ({console.visible(feed['problem'])})" if feed["problem"] else ""
             lines.append(f"feed {feed['stream']}: {feed['lag']:.1f} s behind{why}")
+        if (replica := document["read_store"]) is not None:
+            state = f"{replica['lag']:.1f} s behind" if replica["lag"] is not None else replica["problem"]
+            lines.append(f"lists and histories from {replica['store']}: {console.visible(state)}")
         lines.append(f"last commit {document['last_commit_at'] or 'none'}")
     return "".join(f"{line}\n" for line in lines)
 
@@ -295,6 +307,13 @@ def serve(
     except ServerRunning as error:
         hint = "`noetl server status` says where; --home names another folder"
         raise CommandFailure("server-running", str(error), hint=hint) from None
+
+
+def _require_replicated_store(configuration: "Configuration") -> None:
+    """Raises UsageError where `read_store` is no database, or nothing that it could be a replica of."""
+    settings = configuration.settings
+    if settings.read_store and not (is_database_url(settings.store) and is_database_url(settings.read_store)):
+        raise click.UsageError("--read-store names a replica of the database in --store: postgresql://…")
 
 
 def require_extra() -> None:

@@ -160,6 +160,42 @@ def export(directory: str, **store_flags: str | None) -> None:
 
 
 @store.command()
+@options.store_options
+def views(**store_flags: str | None) -> None:
+    """Show executions and events as tables to those who ask with SQL.
+
+    In PostgreSQL it makes them, as views in a schema beside the store. For a file it prints a script for
+    sqlite3, which opens the store to be read.
+    """
+    from noetl.home import home_of, store_url
+    from noetl.model.store_url import is_database_url
+    from noetl.stores import make_database_views
+    from noetl.stores.table_views import VIEW_NAMES, sqlite_views
+
+    configuration = options.read_configuration(**store_flags)
+    url, output = store_url(configuration), configuration.settings.output
+    document = {"store": without_password(url), "views": [*VIEW_NAMES]}
+    if is_database_url(url):
+        schema = asyncio.run(make_database_views(url))
+        if output == "json":
+            console.write_json({**document, "schema": schema, "script": None})
+        else:
+            console.write_text(
+                f"{schema} has {pluralize(len(VIEW_NAMES), 'view')}: {', '.join(VIEW_NAMES)}\n"
+            )
+        return
+    home = home_of(configuration)
+    if not home.exists:
+        hint = "`noetl run FILE` makes one; --home or --store names another place"
+        raise CommandFailure("no-executions", f"there are no executions here yet ({url})", hint=hint)
+    script = sqlite_views(str(home.store.absolute()))
+    if output == "json":
+        console.write_json({**document, "schema": None, "script": script})
+    else:
+        console.write_text(script)
+
+
+@store.command()
 @click.argument("source", type=options.TextArgument(), metavar="FROM")
 @click.argument("target", type=options.TextArgument(), metavar="TO")
 @click.option(
@@ -174,7 +210,13 @@ def copy(source: str, target: str, **flags: str | None) -> None:
 
     FROM and TO are URLs: sqlite:///path.db, postgresql://HOST/DATABASE. Nobody may use them meanwhile.
     """
-    from noetl.cli.store_pair import folders_beside, hints_for_files, open_to_copy, store_address_of
+    from noetl.cli.store_pair import (
+        copy_logs,
+        folders_beside,
+        hints_for_files,
+        open_to_copy,
+        store_address_of,
+    )
     from noetl.engine.archive.store_copy import CopyReport, copy_store
 
     configurations = [options.read_configuration(**flags, store=url) for url in (source, target)]
@@ -186,7 +228,10 @@ def copy(source: str, target: str, **flags: str | None) -> None:
 
     async def work() -> CopyReport:
         async with open_to_copy(first, second) as stores:
-            return await copy_store(*stores, _show_progress if shows_progress else lambda *_: None)
+            listener = _show_progress if shows_progress else lambda *_: None
+            report = await copy_store(*stores, first.label, listener)
+            report.logs = await copy_logs(configurations[1], first, second, stores[1])
+            return report
 
     report = asyncio.run(work())
     folders = [str(folder) for folder, _ in folders_beside(first, second)]

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from noetl.engine.archive.unfinished_copy import UNFINISHED_COPY, refuse_unfinished_copy
 from noetl.engine.effects import effects_of
 from noetl.engine.history.lookup import PAGE, decode_rows, row_pages
 from noetl.ports.catalog import AuditEntry
@@ -47,16 +48,19 @@ class CopyReport(Struct):
     audit: int = 0
     commands: int = 0
     results: int = 0
+    logs: int = 0
     skipped: int = 0
 
 
-async def copy_store(source: Store, target: Store, on_progress: CopyListener) -> CopyReport:
+async def copy_store(source: Store, target: Store, label: str, on_progress: CopyListener) -> CopyReport:
     """Adds to `target` all of `source` that is not there; nobody may write to either meanwhile.
 
     What was copied is read back and compared, and what was there before, too. Leases come along:
-    whoever takes up an execution voids them, as after a crash. Raises StoresDiffer, StoreError.
+    whoever takes up an execution voids them, as after a crash. Until the last execution is there `target` has
+    a mark that names `label`, the source, and nobody goes on with it. Raises StoresDiffer, StoreError.
     """
-    return await _StoreCopy(source, target).run(on_progress)
+    await refuse_unfinished_copy(source, label)
+    return await _StoreCopy(source, target, label).run(on_progress)
 
 
 async def read_execution_ids(store: Store, *, living: bool = False) -> list[str]:
@@ -72,9 +76,10 @@ async def read_execution_ids(store: Store, *, living: bool = False) -> list[str]
 
 
 class _StoreCopy:
-    def __init__(self, source: Store, target: Store) -> None:
+    def __init__(self, source: Store, target: Store, label: str) -> None:
         self._source = source
         self._target = target
+        self._label = label
         self._report = CopyReport()
 
     async def run(self, on_progress: CopyListener) -> CopyReport:
@@ -85,11 +90,14 @@ class _StoreCopy:
         await self._copy_credentials()
         await self._copy_tokens()
         ids = await read_execution_ids(self._source)
+        if ids:
+            await self._target.put_blob(UNFINISHED_COPY, self._label.encode())
         for done, execution_id in enumerate(ids):
             on_progress(done, len(ids))
             await asyncio.sleep(0)  # a file answers at once: else Ctrl-C would be heard at the end
             await self._copy_execution(execution_id)
         await self._copy_audit()
+        await self._target.delete_blobs([UNFINISHED_COPY])
         on_progress(len(ids), len(ids))
         return self._report
 

@@ -12,6 +12,7 @@ from noetl.kernel.state.execution_state import ExecutionState
 from noetl.model.outcome import ErrorInfo
 from noetl.model.secret import printable_value
 from noetl.ports.http_api import FailureReport
+from noetl.ports.results import ResultError
 from noetl.ports.store import Store, StoreError
 
 MOST_PRINTED = 100
@@ -35,7 +36,7 @@ async def read_failures(
     if first_failure(state) is None:
         return reports
     while True:
-        log = logs.tail(state.execution_id).read()
+        log = await _read_log(logs, state.execution_id)
         reports.append(describe_failure(state, source, attempts, log))
         child_id = _failed_child(state, attempts)
         if not child_id:
@@ -48,6 +49,14 @@ async def read_failures(
         state = history.state
         if state.failures and attempts.attempt_of(child_id, state.failures[0].run) is None:
             attempts.observe(child_id, history.events)
+
+
+async def _read_log(logs: TaskLog, execution_id: str) -> list[LogLine]:
+    """Where what was printed cannot be read, one line says so: the rest is known all the same."""
+    try:
+        return await logs.tail(execution_id).read()
+    except ResultError as error:
+        return [LogLine(ts="", text=f"the log cannot be read: {error}", full=True)]
 
 
 def describe_failure(
@@ -111,11 +120,16 @@ def _cause(error: ErrorInfo | None) -> str:
 
 
 def _printed_lines(log: Iterable[LogLine], attempt: FailedAttempt, traceback: str) -> list[str]:
-    """What this attempt printed. A tool's traceback stands in its log, too, and is left out."""
+    """What this attempt printed, and whether something is missing from the log.
+
+    A tool's traceback stands in its log, too, and is left out.
+    """
     started: TaskStarted = attempt.started
     printed_by = (started.run, started.task, started.iteration, started.attempt)
     lines = [
-        line.text for line in log if (line.run, line.task, line.iteration or 0, line.attempt) == printed_by
+        line.text
+        for line in log
+        if line.full or (line.run, line.task, line.iteration or 0, line.attempt) == printed_by
     ]
     ending = traceback.splitlines()
     if ending and lines[-len(ending) :] == ending:

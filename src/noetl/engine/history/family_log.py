@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from noetl.engine.history.lookup import list_children
-from noetl.engine.task_log import LOOK_SECONDS, LogLine, TaskLog
+from noetl.engine.task_log import LogLine, TaskLog
 from noetl.ports.store import ENDED_STATUSES, ExecutionRecord, Store
 
 
@@ -61,12 +61,12 @@ class FamilyLog:
         self._tails = {record.execution_id: logs.tail(record.execution_id)}
 
     async def read(self) -> list[FamilyLine]:
-        """The lines since the last call."""
+        """The lines since the last call. Raises StoreError, ResultError."""
         settled = await self._find_children()
         lines = [
             FamilyLine(execution_id, self._paths[execution_id], line)
             for execution_id, tail in self._tails.items()
-            for line in tail.read()
+            for line in await tail.read()
         ]
         for execution_id in settled:
             del self._tails[execution_id]
@@ -81,7 +81,7 @@ class FamilyLog:
             if over:
                 return
             try:
-                await asyncio.wait_for(ended.wait(), LOOK_SECONDS)
+                await asyncio.wait_for(ended.wait(), self._logs.look_seconds)
             except TimeoutError:
                 continue
 

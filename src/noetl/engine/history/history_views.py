@@ -72,14 +72,20 @@ class HistoryViews:
     """Views of executions, each computed beside the event loop. Names are as for `find_execution`.
 
     `at` is the number of an event: the execution is seen as it was after it; 0 is the last one.
-    Every method raises ExecutionUnknown, StoreError and ViewRequestWrong.
+    Every method raises ExecutionUnknown, StoreError and ViewRequestWrong. `replica`: see `HistoryCache`.
     """
 
-    def __init__(self, store: Store, results: ResultStore, allow_kinds: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        store: Store,
+        results: ResultStore,
+        allow_kinds: Iterable[str] = (),
+        replica: Store | None = None,
+    ) -> None:
         self._store = store
         self._results = results
         kinds = tuple(allow_kinds)
-        self._histories = HistoryCache(store, kinds)
+        self._histories = HistoryCache(store, kinds, replica)
         self._indexers: dict[str, EventIndexer] = {}
         self._indexes: dict[str, HistoryIndex] = {}
 

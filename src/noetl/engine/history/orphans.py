@@ -22,7 +22,10 @@ _FAMILY = len("01939d2e-0000")
 
 
 class Orphans(Struct):
-    """Bodies that nothing names, and how many were left as they may be those of another store."""
+    """Bodies that nothing names, segments of unknown logs among them.
+
+    `unknown` is how many were left, as they may be those of another store.
+    """
 
     bodies: int = 0
     bytes: int = 0
@@ -71,11 +74,15 @@ class OrphanSearch:
         if record is None:
             if await self._family_lives(execution_id):
                 return
-            bodies = self._old(await results.bodies(execution_id), untimed=self._began_long_ago(execution_id))
+            untimed = self._began_long_ago(execution_id)
+            bodies = self._old(await results.bodies(execution_id), untimed=untimed)
+            segments = await results.log_segments(execution_id)
+            log = segments if len(self._old(segments, untimed=untimed)) == len(segments) else []
             if store_name in self._exclusive:
                 await self._remove(results, bodies, dropped)
+                await self._remove_log(results, execution_id, log, dropped)
             else:
-                dropped.unknown += len(bodies)
+                dropped.unknown += len(bodies) + len(log)
             return
         ended_long_ago = 0 < record.ended_at < self._before * 1_000_000
         bodies = self._old(await results.bodies(execution_id), untimed=ended_long_ago)
@@ -95,6 +102,14 @@ class OrphanSearch:
         dropped.bytes += sum(body.size for body in orphans)
         if orphans and not self._dry:
             await results.remove([body.key for body in orphans])
+
+    async def _remove_log(
+        self, results: ResultStore, execution_id: str, segments: list[StoredBody], dropped: Orphans
+    ) -> None:
+        dropped.bodies += len(segments)
+        dropped.bytes += sum(segment.size for segment in segments)
+        if segments and not self._dry:
+            await results.delete_log(execution_id)
 
     def _old(self, bodies: list[StoredBody], *, untimed: bool = False) -> list[StoredBody]:
         """Those that were written long enough ago; `untimed` says it where a store does not know when."""

@@ -168,11 +168,13 @@ class HistoryCache:
     """Reads histories, and of those that it has only what is new.
 
     Whoever looks at an execution asks many times: each move of a slider folds it once more, and to read and
-    decode 10,000 events takes twice as long as to fold them.
+    decode 10,000 events takes twice as long as to fold them. `replica` is asked for executions that it has as
+    they are.
     """
 
-    def __init__(self, store: Store, allow_kinds: Iterable[str] = ()) -> None:
+    def __init__(self, store: Store, allow_kinds: Iterable[str] = (), replica: Store | None = None) -> None:
         self._store = store
+        self._replica = replica
         self._allow_kinds = tuple(allow_kinds)
         self._histories: dict[str, RecordedHistory] = {}
 
@@ -180,22 +182,31 @@ class HistoryCache:
         """All of an execution, found as by `find_execution`. Raises ExecutionUnknown, HistoryUnreadable."""
         record = await find_execution(self._store, name)
         known = self._histories.pop(record.execution_id, None)
+        source = await self._source_of(record)
         if known is None or known.record.playbook != record.playbook:
-            document = await _read_document(self._store, record)
+            document = await _read_document(source, record)
             plan = _plan_of(document, self._allow_kinds)
             events, cuts = (known.events, known.cuts) if known else ([], [])
             known = RecordedHistory(record, plan, events, cuts, document)
-        history = await self._with_new_events(known, record)
+        history = await self._with_new_events(known, record, source)
         request_event_of(history.events)
         self._keep(history)
         return history
 
-    async def _with_new_events(self, known: RecordedHistory, record: ExecutionRecord) -> RecordedHistory:
+    async def _source_of(self, record: ExecutionRecord) -> Store:
+        replica = self._replica
+        if replica is not None and await replica.execution(record.execution_id) == record:
+            return replica
+        return self._store
+
+    async def _with_new_events(
+        self, known: RecordedHistory, record: ExecutionRecord, source: Store
+    ) -> RecordedHistory:
         """Others may still look at the history that is known: it is left as it is."""
         events, cuts = known.events, known.cuts
         if record.version > len(events):
             events, cuts = events.copy(), cuts.copy()
-            async for rows in row_pages(self._store, record.execution_id, after=len(events)):
+            async for rows in row_pages(source, record.execution_id, after=len(events)):
                 events += await asyncio.to_thread(decode_rows, record.execution_id, rows)
                 cuts += [row.seq for row in rows if row.last]
         return RecordedHistory(record, known.plan, events, cuts, known.document)

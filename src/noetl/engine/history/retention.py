@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from noetl.engine.history.lookup import PAGE
-from noetl.engine.task_log import TaskLog
+from noetl.engine.task_log import FileLog
 from noetl.model.reference import MARKER, MARKER_BYTES, stored_keys
 from noetl.ports.results import ResultMissing, ResultStore
 from noetl.ports.store import ENDED_STATUSES, ExecutionQuery, ExecutionRecord, Store
@@ -151,7 +151,7 @@ async def delete_execution(home: Home, store: Store, results: ResultStore, recor
             return False
         await results.delete(record.execution_id)
         await forget_sealed_values(store, record.execution_id)
-        TaskLog(home.logs).remove(record.execution_id)
+        FileLog(home.logs).remove(record.execution_id)
         return await store.delete(record.execution_id)
 
 

@@ -82,7 +82,7 @@ async def _list_executions(call: ApiCall) -> Answer:
         limit=query.limit,
     )
     try:
-        page = await call.resources.store.executions(stored)
+        page = await call.resources.searched_store.executions(stored)
     except ValueError as error:
         raise ApiProblem("invalid_request", str(error), pointer="/cursor") from None
     items = ExecutionItems(

@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from starlette.responses import Response
 
 from noetl.model.timestamp import iso_time, now_micros, optional_time
-from noetl.ports.admin_api import FeedStatus, HealthAnswer, PoolStatus, ServerStatus
+from noetl.ports.admin_api import FeedStatus, HealthAnswer, PoolStatus, ReadStoreStatus, ServerStatus
 from noetl.ports.store import StoreError
 from noetl.server.http.access import METRICS_PATH
 from noetl.server.http.endpoint import Answer, ApiCall, Endpoint
@@ -82,6 +82,7 @@ async def _read_status(call: ApiCall) -> Answer:
         stuck=_stuck_executions(resources),
         last_commit_at=optional_time(observer.measures.last_commit),
         feed=_feed_status(resources),
+        read_store=await _read_store_status(resources),
     )
     return Answer(status)
 
@@ -91,6 +92,15 @@ def _feed_status(resources: ServerResources) -> FeedStatus | None:
     return FeedStatus(stream=feed.location, lag=feed.lag, problem=feed.problem or None) if feed else None
 
 
+async def _read_store_status(resources: ServerResources) -> ReadStoreStatus | None:
+    if (replica := resources.read_store) is None:
+        return None
+    try:
+        return ReadStoreStatus(store=replica.label, lag=await replica.lag(), problem=None)
+    except StoreError as error:
+        return ReadStoreStatus(store=replica.label, lag=None, problem=str(error))
+
+
 def _stuck_executions(resources: ServerResources) -> int:
     return len(resources.observer.stuck_executions(resources.sessions))
 
@@ -98,13 +108,17 @@ def _stuck_executions(resources: ServerResources) -> int:
 async def _read_metrics(call: ApiCall) -> Response:
     registry = CollectorRegistry(auto_describe=False)
     ProcessCollector(registry=registry)
-    registry.register(_ServerCollector(call.resources))
+    replica = await _read_store_status(call.resources)
+    registry.register(_ServerCollector(call.resources, replica.lag if replica is not None else None))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 
 class _ServerCollector(Collector):
-    def __init__(self, resources: ServerResources) -> None:
-        self._samples = _samples(resources)
+    def __init__(self, resources: ServerResources, replica_lag: float | None) -> None:
+        self._samples: dict[str, Samples] = {
+            **_samples(resources),
+            "noetl_read_store_lag_seconds": {(): replica_lag} if replica_lag is not None else {},
+        }
 
     def collect(self) -> Iterable[Family]:
         for metric in METRICS:
@@ -151,6 +165,8 @@ def _samples(resources: ServerResources) -> Mapping[str, Samples]:
         "noetl_leases_expired": {(reason,): count for reason, count in measures.leases_expired.items()},
         "noetl_decide_seconds": {(): measures.decide},
         "noetl_commit_seconds": {(): measures.commit},
+        # A file has one writer: there is nobody to collide with.
+        "noetl_commits_repeated": {(): getattr(resources.store, "repeated_commits", 0)},
         "noetl_events_appended": {(): measures.events},
         "noetl_feed_lag_seconds": {(): resources.feed.lag} if resources.feed else {},
         "noetl_task_seconds": dict(measures.tasks.items()),

@@ -29,6 +29,7 @@ from noetl.server.http.event_bell import EventBell
 from noetl.server.lost_workers import LostWorkers
 from noetl.server.plane.sessions import Sessions
 from noetl.server.plane.worker_plane import WorkerPlane
+from noetl.server.read_store import ReadStore
 from noetl.stores.credentials.encrypted_credentials import EncryptedCredentials
 from noetl.stores.home_folder import Home
 
@@ -175,9 +176,15 @@ class ServerResources(Struct, frozen=True, kw_only=True):
     started_at: int
     """In microseconds since 1970."""
     feed: FeedPublisher | None = None
+    read_store: ReadStore | None = None
     limits: ServerLimits = ServerLimits()
     nets: NetCache = field(default_factory=NetCache)
     credential_usage: CredentialUsageReader = field(default_factory=CredentialUsageReader)
+
+    @property
+    def searched_store(self) -> Store:
+        """What lists and searches are asked of: it may be a little behind."""
+        return self.read_store.store if self.read_store is not None else self.store
 
     @property
     def sessions(self) -> Sessions:

@@ -62,7 +62,7 @@ async def _newest(call: ApiCall, path: str) -> list[ExecutionRecord]:
     cursor = ""
     while len(records) < MOST_EXECUTIONS:
         query = ExecutionQuery(path=path, cursor=cursor, limit=1_000)
-        page = await call.resources.store.executions(query)
+        page = await call.resources.searched_store.executions(query)
         records += [record for record in page.executions if record.path == path]
         cursor = page.next
         if not cursor:
@@ -72,7 +72,7 @@ async def _newest(call: ApiCall, path: str) -> list[ExecutionRecord]:
 
 async def _measure_steps(call: ApiCall, record: ExecutionRecord, steps: dict[str, _StepRuns]) -> None:
     """The ended runs of an execution, by step; one that went on after its end is measured to its first."""
-    rows = await call.resources.store.read(record.execution_id, limit=MOST_EVENTS)
+    rows = await call.resources.searched_store.read(record.execution_id, limit=MOST_EVENTS)
     begun: dict[str, tuple[str, int]] = {}
     for event in decode_rows(record.execution_id, rows):
         match event.body:

@@ -11,6 +11,7 @@ from noetl.stores.postgres.database_connections import Connection
 from noetl.stores.postgres.failures import DATABASE_ERRORS, POOLER, store_failure
 from noetl.stores.postgres.partitions import LOCK_SECONDS, EventPartitions, weeks_to_come
 from noetl.stores.postgres.queries import READ, WRITE, current_schema, number_parameters, schema_migrations
+from noetl.stores.postgres.view_schema import ViewSchema
 
 POSTGRES_SCHEMA_VERSION = len(schema_migrations())
 """The version that stores have when they are open."""
@@ -60,13 +61,23 @@ class PostgresSchema:
     async def _look(self, connection: Connection) -> None:
         await self._refuse_what_cannot_hold_a_store(connection)
         version = await self.read_version(connection)
+        if version not in (0, POSTGRES_SCHEMA_VERSION):
+            raise self._wrong_version(version)
+        if await connection.fetchval("SELECT pg_is_in_recovery()"):
+            await self._look_at_standby(connection, version)
+            return
         if version == 0:
             await self.migrate(connection)
-        elif version != POSTGRES_SCHEMA_VERSION:
-            raise self._wrong_version(version)
         now = await connection.fetchval(READ["clock"])
         await self._make_partitions(EventPartitions(connection), weeks_to_come(now))
         await self._continue_numbers(connection)
+        self.shift = (await connection.fetchrow(READ["store"]))["xact_shift"]
+
+    async def _look_at_standby(self, connection: Connection, version: int) -> None:
+        """What is missing there comes from the primary, or not at all: it cannot be written to."""
+        if version == 0:
+            message = f"{self._address.label} is a standby, and has no store"
+            raise StoreUnusable(message, "`noetl store migrate` makes one in its primary")
         self.shift = (await connection.fetchrow(READ["store"]))["xact_shift"]
 
     async def _refuse_what_cannot_hold_a_store(self, connection: Connection) -> None:
@@ -128,8 +139,7 @@ class PostgresSchema:
         """
         steps = schema_migrations() if scripts is None else scripts
         async with connection.transaction():
-            await connection.execute(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
-            await connection.execute(_LOCK, self._address.schema)
+            await self.lock(connection)
             # Looked at again: another process may have made it while this one waited for the lock.
             before = await self.read_version(connection)
             if before > len(steps):
@@ -142,12 +152,22 @@ class PostgresSchema:
                 await connection.execute(query.text, *query.arguments(values))
         return before, len(steps)
 
+    async def lock(self, connection: Connection) -> None:
+        """Nobody else changes the schema until the transaction ends. Waits at most `LOCK_SECONDS`."""
+        await connection.execute(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
+        await connection.execute(_LOCK, self._address.schema)
+
     async def _run_steps(self, connection: Connection, steps: Sequence[str], before: int) -> None:
         # Asked first: who may write in a schema that is there may not need the right to make one.
         if not before and await connection.fetchval(_NO_SCHEMA, self._address.schema):
             await connection.execute(f"CREATE SCHEMA {self._address.schema}")
+        # A view holds on to the columns that it shows.
+        views = ViewSchema(connection, self._address.schema)
+        has_views = await views.drop()
         for step in steps[before:]:
             await connection.execute(step)
+        if has_views:
+            await views.make()
 
     async def _continue_numbers(self, connection: Connection) -> None:
         """Where a dump was restored, transactions have lower numbers than what stands in it."""

@@ -178,6 +178,9 @@ class PostgresReader:
     async def blobs(self, prefix: str) -> list[str]:
         return [row["name"] for row in await self._fetch("blobs", prefix=prefix)]
 
+    async def blob_sizes(self, prefix: str) -> list[tuple[str, int]]:
+        return [(row["name"], row["size"]) for row in await self._fetch("blob_sizes", prefix=prefix)]
+
     async def credentials(self) -> list[SealedCredential]:
         return [SealedCredential(*map(text_as_written, row)) for row in await self._fetch("credentials")]
 

@@ -215,6 +215,9 @@ class PostgresStore:
     async def blobs(self, prefix: str) -> list[str]:
         return await self._read(lambda reader: reader.blobs(prefix))
 
+    async def blob_sizes(self, prefix: str) -> list[tuple[str, int]]:
+        return await self._read(lambda reader: reader.blob_sizes(prefix))
+
     async def delete_blobs(self, names: Sequence[str]) -> None:
         await self._writer.run_job(lambda jobs: jobs.delete_blobs(names))
 

@@ -11,6 +11,7 @@ from noetl.stores.postgres.database_schema import POSTGRES_SCHEMA_VERSION, Postg
 from noetl.stores.postgres.failures import DATABASE_ERRORS, store_failure
 from noetl.stores.postgres.partitions import EventPartitions, weeks_to_come
 from noetl.stores.postgres.queries import READ
+from noetl.stores.postgres.view_schema import ViewSchema, views_schema
 
 T = TypeVar("T")
 
@@ -46,6 +47,23 @@ async def migrate_schema_of(address: DatabaseAddress) -> tuple[int, int]:
         return versions
 
     return await _with_connection(address, migrate)
+
+
+async def make_views_of(address: DatabaseAddress) -> str:
+    """Makes the views of the tables of the language, or makes them anew; the schema that has them.
+
+    Raises StoreError.
+    """
+    schema = PostgresSchema(address)
+
+    async def make(connection: Connection) -> str:
+        await schema.prepare(connection)
+        async with connection.transaction():
+            await schema.lock(connection)
+            await ViewSchema(connection, address.schema).make()
+        return views_schema(address.schema)
+
+    return await _with_connection(address, make)
 
 
 async def read_health_of(address: DatabaseAddress, now: int) -> DatabaseHealth:

@@ -10,7 +10,7 @@ from noetl.ports.store import Store, StoreError
 from noetl.stores.results.backend import BlobMissing
 from noetl.stores.results.file_backend import translate_os_errors
 from noetl.stores.results.remote_backend import RemoteBackend
-from noetl.stores.results.result_key import is_result_key
+from noetl.stores.results.result_key import is_log_segment, is_result_key
 from noetl.stores.results.result_store import BackendResultStore
 
 MAX_VALUE_BYTES = 256 << 20
@@ -52,8 +52,11 @@ class DatabaseBackend(RemoteBackend):
         return blob
 
     async def size(self, name: str) -> int:
-        # The port of the store has no question for a size.
-        return sum([len(chunk) async for chunk in self._chunks(name)])
+        with _translate_store_errors():
+            sizes = dict(await self._store.blob_sizes(name))
+        if name not in sizes:
+            raise BlobMissing(name)
+        return sizes[name]
 
     async def read_file(self, name: str, to: Path) -> None:
         with translate_os_errors(to), to.open("wb") as file:
@@ -78,10 +81,13 @@ class DatabaseBackend(RemoteBackend):
         with _translate_store_errors():
             names = await self._store.blobs("")
         # Others keep other things by names of theirs.
-        return sorted({name.partition("/")[0] for name in names if is_result_key(name)})
+        ours = [name for name in names if is_result_key(name) or is_log_segment(name)]
+        return sorted({name.partition("/")[0] for name in ours})
 
     async def blobs(self, folder: str) -> list[StoredBody]:
-        return [StoredBody(name, await self.size(name), None) for name in await self.names(folder)]
+        with _translate_store_errors():
+            sizes = await self._store.blob_sizes(f"{folder}/")
+        return [StoredBody(name, size, None) for name, size in sizes]
 
     async def remove(self, names: list[str]) -> None:
         with _translate_store_errors():

@@ -23,7 +23,8 @@ class NamedResults:
         self, own: ResultStore, named: Mapping[str, ResultStore], *, own_is_set: bool = False
     ) -> None:
         self._stores = {"": own, **named}
-        self._own_is_set = own_is_set
+        self.own_is_set = own_is_set
+        """Whether the settings name the engine's own, so that other machines may find it."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -122,10 +123,22 @@ class NamedResults:
     async def delete_entry(self, name: str, store: str = "") -> None:
         await self._store_named(store).delete_entry(name)
 
+    async def put_log(self, execution_id: str, segment: str, lines: bytes) -> None:
+        await self._stores[""].put_log(execution_id, segment, lines)
+
+    async def log_segments(self, execution_id: str) -> list[StoredBody]:
+        return await self._stores[""].log_segments(execution_id)
+
+    async def log_segment(self, execution_id: str, segment: str, start: int = 0) -> bytes:
+        return await self._stores[""].log_segment(execution_id, segment, start)
+
+    async def delete_log(self, execution_id: str) -> None:
+        await self._stores[""].delete_log(execution_id)
+
     async def check(self) -> None:
         """Of those that settings name: of what else there is, whoever made it has looked."""
         for name, store in self._stores.items():
-            if name or self._own_is_set:
+            if name or self.own_is_set:
                 try:
                     await store.check()
                 except ResultError as error:

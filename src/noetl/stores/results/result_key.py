@@ -6,6 +6,8 @@ from urllib.parse import quote, unquote
 
 _EXECUTION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 _HASH = re.compile(r"[0-9a-f]{64}")
+_LOG = ".log"
+_SEGMENT = re.compile(r"[A-Za-z0-9-]{1,64}")
 _MAX_NAME_BYTES = 240
 """Bytes that a file's name can have everywhere, with room for more."""
 
@@ -38,6 +40,32 @@ def is_result_key(name: str) -> bool:
     """Whether this is a key, and not something else that lies in the folder of an execution."""
     execution_id, _, digest = name.partition("/")
     return bool(is_execution_id(execution_id) and _HASH.fullmatch(digest))
+
+
+def log_folder(execution_id: str) -> str:
+    """Where the log of an execution is kept. Raises ValueError.
+
+    Not among its results: who lists those has no use for it. With the dot it is taken for no id.
+    """
+    return f"{check_execution_id(execution_id)}{_LOG}"
+
+
+def folder_owner(folder: str) -> str:
+    """Whose folder this is: it has the results of an execution, or its log."""
+    return folder.removesuffix(_LOG)
+
+
+def is_log_segment(name: str) -> bool:
+    folder, _, segment = name.partition("/")
+    owner = folder_owner(folder)
+    return owner != folder and is_execution_id(owner) and _SEGMENT.fullmatch(segment) is not None
+
+
+def log_segment_name(execution_id: str, segment: str) -> str:
+    """Raises ValueError."""
+    if not _SEGMENT.fullmatch(segment):
+        raise ValueError(f"`{segment}` is not the name of a segment of a log")
+    return f"{log_folder(execution_id)}/{segment}"
 
 
 def key_in_store(store: str, key: str) -> str:

@@ -22,8 +22,11 @@ from noetl.stores.results.result_key import (
     artifact_file_name,
     artifact_name,
     check_execution_id,
+    folder_owner,
     is_execution_id,
     is_result_key,
+    log_folder,
+    log_segment_name,
     parse_result_key,
 )
 
@@ -115,10 +118,8 @@ class BackendResultStore:
         return [name for name in names if is_result_key(name)]
 
     async def owners(self) -> list[str]:
-        folders = await self._backend.folders()
-        return [
-            folder for folder in folders if folder not in (ARTIFACTS, _CHECKS) and is_execution_id(folder)
-        ]
+        folders = {folder_owner(folder) for folder in await self._backend.folders()}
+        return sorted(owner for owner in folders - {ARTIFACTS, _CHECKS} if is_execution_id(owner))
 
     async def bodies(self, execution_id: str) -> list[StoredBody]:
         blobs = await self._backend.blobs(check_execution_id(execution_id))
@@ -145,6 +146,7 @@ class BackendResultStore:
 
     async def delete(self, execution_id: str) -> None:
         await self._backend.remove_folder(check_execution_id(execution_id))
+        await self.delete_log(execution_id)
 
     async def put_entry(self, name: str, entry: bytes, store: str = "") -> None:
         self._refuse_named_store(store)
@@ -166,6 +168,23 @@ class BackendResultStore:
     async def delete_entry(self, name: str, store: str = "") -> None:
         self._refuse_named_store(store)
         await self._backend.remove([f"{ARTIFACTS}/{artifact_file_name(name)}"])
+
+    async def put_log(self, execution_id: str, segment: str, lines: bytes) -> None:
+        await self._backend.write(log_segment_name(execution_id, segment), lines)
+
+    async def log_segments(self, execution_id: str) -> list[StoredBody]:
+        folder = log_folder(execution_id)
+        segments = await self._backend.blobs(folder)
+        return [segment._replace(key=segment.key.removeprefix(f"{folder}/")) for segment in segments]
+
+    async def log_segment(self, execution_id: str, segment: str, start: int = 0) -> bytes:
+        try:
+            return await self._backend.read(log_segment_name(execution_id, segment), start)
+        except BlobMissing:
+            return b""
+
+    async def delete_log(self, execution_id: str) -> None:
+        await self._backend.remove_folder(log_folder(execution_id))
 
     async def check(self) -> None:
         name, data = f"{_CHECKS}/{uuid4().hex}", b"noetl"

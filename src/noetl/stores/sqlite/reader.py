@@ -224,6 +224,11 @@ def list_blobs(connection: apsw.Connection, prefix: str) -> list[str]:
     return [name for (name,) in connection.execute(READ["blobs"], (prefix, prefix + "\U0010ffff"))]
 
 
+def list_blob_sizes(connection: apsw.Connection, prefix: str) -> list[tuple[str, int]]:
+    rows: list[Any] = connection.execute(READ["blob_sizes"], (prefix, prefix + "\U0010ffff")).fetchall()
+    return rows
+
+
 def list_credential_rows(connection: apsw.Connection) -> list[SealedCredential]:
     rows: list[Any] = connection.execute(READ["credentials"]).fetchall()
     return [SealedCredential(*row) for row in rows]

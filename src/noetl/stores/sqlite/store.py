@@ -280,6 +280,9 @@ class SqliteStore:
     async def blobs(self, prefix: str) -> list[str]:
         return self._query(reader.list_blobs, prefix)
 
+    async def blob_sizes(self, prefix: str) -> list[tuple[str, int]]:
+        return self._query(reader.list_blob_sizes, prefix)
+
     async def delete_blobs(self, names: Sequence[str]) -> None:
         names_json = json_text(names)
         await self._writer.run_job(lambda connection: write_jobs.delete_blobs(connection, names_json))

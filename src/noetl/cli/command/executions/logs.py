@@ -12,9 +12,9 @@ from noetl.cli.command.executions.follow_events import follow_events
 from noetl.cli.format import local_time
 from noetl.cli.report.event_line import log_origin
 from noetl.cli.store_access import with_store
+from noetl.cli.task_logs import open_logs
 from noetl.engine.history.family_log import FamilyLine, FamilyLog
 from noetl.engine.history.lookup import find_execution
-from noetl.engine.task_log import TaskLog
 from noetl.model.timestamp import parse_iso
 from noetl.ports.store import Store
 from noetl.settings import Settings
@@ -51,17 +51,18 @@ def command(
 
     async def work(home: Home, store: Store) -> None:
         record = await find_execution(store, name)
-        family = FamilyLog(store, TaskLog(home.logs), record)
-        if not follow:
-            _print(wanted(await family.read()), settings)
-            return
-        ended = asyncio.Event()
-        ending = asyncio.create_task(_wait_for_end(home, store, record.execution_id, ended))
-        async for lines in family.follow(ended):
-            if (chosen := wanted(lines)) and not _print_lines(chosen, settings):
-                ending.cancel()
+        async with open_logs(configuration, home, store) as logs:
+            family = FamilyLog(store, logs, record)
+            if not follow:
+                _print(wanted(await family.read()), settings)
                 return
-        await ending
+            ended = asyncio.Event()
+            ending = asyncio.create_task(_wait_for_end(home, store, record.execution_id, ended))
+            async for lines in family.follow(ended):
+                if (chosen := wanted(lines)) and not _print_lines(chosen, settings):
+                    ending.cancel()
+                    return
+            await ending
 
     with_store(configuration, work)
 

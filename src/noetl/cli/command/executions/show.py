@@ -20,11 +20,11 @@ from noetl.cli.report.explanation import (
 )
 from noetl.cli.report.follow_up import FollowUp, command_lines
 from noetl.cli.store_access import ExecutionOwner, find_owner, status_text, with_store
+from noetl.cli.task_logs import open_logs
 from noetl.engine.history.execution_detail import execution_detail
 from noetl.engine.history.failed_attempts import FailedAttempts
 from noetl.engine.history.failure_chain import read_failures
 from noetl.engine.history.read import History, read_history
-from noetl.engine.task_log import TaskLog
 from noetl.kernel.derived_rows import ready_run
 from noetl.kernel.explain.explainer import explain
 from noetl.kernel.explain.explanation_parts import Explanation
@@ -110,20 +110,22 @@ async def _read_execution(home: Home, store: Store, name: str, configuration: Co
     record, events = history.record, history.events
     owner = await find_owner(home, store, record)
     children = await store.executions(ExecutionQuery(parent=record.execution_id, limit=CHILDREN))
-    state, source, logs, attempts = history.state, history.source, TaskLog(home.logs), FailedAttempts()
+    state, attempts = history.state, FailedAttempts()
     attempts.observe(record.execution_id, events)
+    async with open_logs(configuration, home, store) as logs:
+        failures = await read_failures(store, logs, state, history.source, attempts, allow_kinds=kinds)
     return ExecutionView(
         # Its time counts until now while somebody runs it.
         execution_detail(
             record,
             history.request,
             state,
-            source,
+            history.source,
             until=now_micros() if owner else events[-1].ts,
             waiting=_waiting_runs(history, owner),
         ),
         explain(history.plan, record.execution_id, events),
-        await read_failures(store, logs, state, source, attempts, allow_kinds=kinds),
+        failures,
         [ChildLine(child.execution_id, child.path, child.status) for child in children.executions[::-1]],
         record.status if state.over else status_text(record, owner),
         owner,

@@ -7,12 +7,12 @@ from noetl.cli.command.executions.follow_events import follow_with_children
 from noetl.cli.progress.display import Progress, progress_for
 from noetl.cli.report.follow_up import FollowUp
 from noetl.cli.store_access import with_store
+from noetl.cli.task_logs import open_logs
 from noetl.engine.catalog.playbook_record import PlaybookSource, decode_source
 from noetl.engine.history.failed_attempts import FailedAttempts
 from noetl.engine.history.failure_chain import read_failures
 from noetl.engine.history.lookup import find_execution, request_event_of
 from noetl.engine.history.read import fold_events, read_plan
-from noetl.engine.task_log import TaskLog
 from noetl.events.event import Event
 from noetl.kernel.state.execution_state import ExecutionState, new_state
 from noetl.ports.store import ExecutionRecord, Store
@@ -55,10 +55,10 @@ def command(*, name: str, quiet: bool, verbose: bool, **store_flags: str | None)
         if not watched.states:
             request_event_of([])  # raises: there is nothing to show
         state, source = watched.states[record.execution_id], await _source(store, record)
-        logs = TaskLog(home.logs)
-        failures = await read_failures(
-            store, logs, state, source, watched.attempts, allow_kinds=settings.allow_kinds
-        )
+        async with open_logs(configuration, home, store) as logs:
+            failures = await read_failures(
+                store, logs, state, source, watched.attempts, allow_kinds=settings.allow_kinds
+            )
         return ForegroundEnd(state, failures)
 
     try:

@@ -36,7 +36,7 @@ from noetl.engine.history.fork import CannotFork
 from noetl.engine.history.lookup import read_events
 from noetl.engine.history.retention import delete_ended, drop_expired
 from noetl.engine.service import AlreadyRunning
-from noetl.engine.task_log import LogLine, TaskLog
+from noetl.engine.task_log import FileLog, LogLine
 from noetl.events.event import Event
 from noetl.home import home_of, result_store_names, result_store_of, store_url
 from noetl.kernel.errors import Refused
@@ -149,7 +149,8 @@ async def _run(
         if source is None:
             source = (await local.playbooks.read_stored(store, state.plan.playbook.hash)).source
         await _read_earlier_attempts(attempts, state, store)
-        logs, kinds = TaskLog(home_of(configuration).logs), configuration.settings.allow_kinds
+        logs = local.logs or FileLog(home_of(configuration).logs)
+        kinds = configuration.settings.allow_kinds
         failures = await read_failures(store, logs, state, source, attempts, allow_kinds=kinds)
         result, why = None, ""
         if configuration.settings.output == "json":

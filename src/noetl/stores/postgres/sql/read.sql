@@ -148,6 +148,10 @@ SELECT substring(data FROM :start + 1 FOR :length) FROM blob WHERE name = :name;
 -- name: blobs
 SELECT name FROM blob WHERE name >= :prefix AND name < :prefix || chr(1114111) ORDER BY name;
 
+-- name: blob_sizes
+SELECT name, octet_length(data) AS size FROM blob
+WHERE name >= :prefix AND name < :prefix || chr(1114111) ORDER BY name;
+
 -- name: catalog_entry
 SELECT path, version, hash, label, dialect, source, canonical, created_at, created_by FROM catalog
 WHERE path = :path AND (version = :version OR :version = 0)

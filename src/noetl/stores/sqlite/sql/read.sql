@@ -143,6 +143,9 @@ SELECT key FROM start JOIN execution USING (x) WHERE id = ?;
 -- name: blobs
 SELECT name FROM blob WHERE name >= ? AND name < ? ORDER BY name;
 
+-- name: blob_sizes
+SELECT name, length(data) FROM blob WHERE name >= ? AND name < ? ORDER BY name;
+
 -- name: newest_catalog_entry
 SELECT path, version, hash, label, dialect, source, canonical, created_at, created_by FROM catalog
 WHERE path = ? ORDER BY version DESC LIMIT 1;
