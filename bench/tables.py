@@ -131,8 +131,8 @@ def served_table(results: Results) -> Table:
     # On a database the goal is for the faster peer, whatever it promises.
     fastest = "fastest" if results.database else "fastest durable"
     head = ["", f"times those of {SERVED}", *others, fastest, "goal"]
-    place = ", all on one PostgreSQL" if results.database else ""
-    return Table(f"Ratios, as a server with one worker{place}", head, lines)
+    suffix = ", all on one PostgreSQL" if results.database else ""
+    return Table(f"Ratios, as a server with one worker{suffix}", head, lines)
 
 
 def _ratio_lines(
