@@ -15,7 +15,6 @@ from noetl.cli import console, options
 from noetl.cli.command_failure import CommandFailure
 from noetl.cli.detachment import detach_process
 from noetl.cli.format import pluralize
-from noetl.model.store_url import is_database_url
 
 if TYPE_CHECKING:
     from noetl.daemon import ServerOptions
@@ -73,9 +72,6 @@ def server() -> None:
     metavar="URL",
     help="Publish all events to a stream: nats://HOST:PORT/STREAM.",
 )
-@click.option(
-    "--standby", is_flag=True, help="While another server has the database, wait until that is gone."
-)
 @options.slots
 @options.tools
 @options.allow_kind
@@ -95,7 +91,6 @@ def start(
     home: str | None,
     store: str | None,
     feed: str | None,
-    standby: bool,
     slots: int | None,
     allow_kinds: tuple[str, ...],
     log_format: str | None,
@@ -111,12 +106,8 @@ def start(
 
     if (tls_cert is None) != (tls_key is None):
         raise click.UsageError("--tls-cert and --tls-key belong together")
-    if standby and detach:
-        raise click.UsageError("--standby and --detach exclude each other: it may be long until it is ready")
     flags = {"home": home, "store": store, "slots": slots, "allow_kinds": allow_kinds, "output": output}
     configuration = read_settings({**flags, "feed": feed, "log_format": log_format, "log_level": log_level})
-    if standby and not is_database_url(configuration.settings.store):
-        raise click.UsageError("--standby needs a database that servers share: --store postgresql://…")
     require_extra()
     from noetl.daemon import ServerOptions
     from noetl.home import server_home_of
@@ -131,7 +122,6 @@ def start(
         tls=tls,
         directory=configuration.directory,
         hosts=frozenset(map(str.lower, hosts)),
-        standby=standby,
     )
     serve(configuration, server_home_of(configuration), settings, detach=detach)
 
