@@ -1,14 +1,14 @@
 """The server as a process: a home, an engine, HTTP in front of it, a worker here and others elsewhere."""
 
 import asyncio
+import hashlib
 import os
+import re
 import secrets
 import signal
-import sys
-import threading
+import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,10 +28,10 @@ from noetl.home import checked_results, key_location, result_store_of, server_st
 from noetl.model.store_url import without_password
 from noetl.model.timestamp import now_micros
 from noetl.ports.admin_api import TokenRequest
-from noetl.ports.store import Store, StoreBusy
+from noetl.ports.store import Store
 from noetl.process_log import LogEvent, log_event
 from noetl.server.engine_observer import EngineObserver
-from noetl.server.feed_publisher import FeedPublisher
+from noetl.server.feed_publisher import FeedPublisher, FeedTurn
 from noetl.server.feed_stream import FeedStream
 from noetl.server.http.access import caller_of, may_act_as
 from noetl.server.http.application import create_application
@@ -45,7 +45,7 @@ from noetl.server.plane.worker_routes import worker_routes
 from noetl.server.read_store import ReadStore
 from noetl.server.server_engine import ServerEngine
 from noetl.settings import Configuration, installed_release
-from noetl.stores import lock_for_server, open_store
+from noetl.stores import open_store, shared_rows_of, use_database
 from noetl.stores.api_tokens import is_valid_token, make_token, token_hash
 from noetl.stores.credentials.encrypted_credentials import EncryptedCredentials
 from noetl.stores.home_folder import Home
@@ -64,11 +64,10 @@ if TYPE_CHECKING:
 
 DRAIN_SECONDS = 30.0
 """How long tasks that run may take to end when the server is told to."""
-END_SECONDS = 15.0
-"""How long all else may take after that where another server has the store."""
 LOCAL_ADMIN = "local-admin"
 LOCAL_WORKER = "local-worker"
 """The names of the tokens that a server on loopback makes for the commands and workers of its own user."""
+_LOCAL_TOKEN = re.compile(rf"({LOCAL_ADMIN}|{LOCAL_WORKER})(-[0-9a-f]{{8}})?")
 
 
 class ServerOptions(Struct, frozen=True, kw_only=True):
@@ -85,8 +84,6 @@ class ServerOptions(Struct, frozen=True, kw_only=True):
     tls: TlsFiles | None = None
     directory: Path = Path()
     """Where relative paths of playbooks start."""
-    standby: bool = False
-    """Wait while another server serves the same database."""
     hosts: frozenset[str] = frozenset()
     """Names that a server on loopback answers to, beside those of loopback: a proxy may pass its own on."""
 
@@ -115,32 +112,17 @@ async def run_server(
         url = server_store_url(configuration, home)
         store = open_store(url, inline="quick commits")
         try:
-            on_standby = partial(log_event, LogEvent.SERVER_STANDBY) if options.standby else None
-            async with lock_for_server(url, signals.first, on_standby, _end_in_time) as holds:
-                if holds:
-                    await refuse_unfinished_copy(store, without_password(url))
-                    await _serve(
-                        configuration, home, store, options, announce=announce, routes=routes, signals=signals
-                    )
+            async with use_database(url, signals.first):
+                await refuse_unfinished_copy(store, without_password(url))
+                await _serve(
+                    configuration, home, store, options, announce=announce, routes=routes, signals=signals
+                )
         except Exception as error:  # raised again: the operator's log has it, whatever it is
             log_event(LogEvent.SERVER_FAILED, error=error)
             raise
         finally:
             await store.close()
         log_event(LogEvent.SERVER_STOPPED)
-
-
-def _end_in_time(error: StoreBusy) -> None:
-    """Another server has the store: nothing that this one does counts, so it does not stay for anything."""
-
-    def end() -> None:
-        sys.stderr.write(f"noetl: {error}\n")
-        sys.stderr.flush()
-        os._exit(3)
-
-    timer = threading.Timer(DRAIN_SECONDS + END_SECONDS, end)
-    timer.daemon = True  # who ends by himself is not waited for
-    timer.start()
 
 
 async def _serve(
@@ -203,13 +185,22 @@ async def _prepare_access(store: Store, home: Home, host: str) -> None:
     now = now_micros()
     tokens = [token for token in await store.api_tokens() if is_valid_token(token, now)]
     if not is_loopback(host):
-        if not [token for token in tokens if token.name not in (LOCAL_ADMIN, LOCAL_WORKER)]:
+        if not [token for token in tokens if not _LOCAL_TOKEN.fullmatch(token.name)]:
             message = f"{host} can be reached from other machines, and there is no token that lets anybody in"
             hint = f"`noetl token create NAME --role admin --home {home.folder}` makes one"
             raise ListenFailed(message, hint)
         return
-    await _make_local_token(store, TokenRequest(name=LOCAL_ADMIN, role="admin"), home.admin_token, now)
-    await _make_local_token(store, TokenRequest(name=LOCAL_WORKER, role="worker"), home.worker_token, now)
+    admin, worker = f"{LOCAL_ADMIN}{_mark_of(home)}", f"{LOCAL_WORKER}{_mark_of(home)}"
+    await _make_local_token(store, TokenRequest(name=admin, role="admin"), home.admin_token, now)
+    await _make_local_token(store, TokenRequest(name=worker, role="worker"), home.worker_token, now)
+
+
+def _mark_of(home: Home) -> str:
+    """What tells the tokens of servers on one store apart."""
+    if not home.shared:
+        return ""
+    address = f"{socket.gethostname()}:{home.folder.absolute()}"
+    return f"-{hashlib.sha256(address.encode()).hexdigest()[:8]}"
 
 
 async def _make_local_token(store: Store, request: TokenRequest, file: Path, now: int) -> None:
@@ -265,6 +256,7 @@ async def open_resources(
         credentials=credentials,
         ttl=settings.lease_ttl,
         adopts=not home.shared,
+        shared=shared_rows_of(store),
         system=observer.system,
     )
     engine.subscribe(observer)
@@ -277,7 +269,7 @@ async def open_resources(
         await opened.enter_async_context(checked_results(results))
         opened.push_async_callback(logs.close)
         # Outside the engine: what that writes at its end is published, too.
-        feed = await opened.enter_async_context(_feed_of(configuration, store, bell, home))
+        feed = await opened.enter_async_context(_feed_of(configuration, store, bell, home, engine.server_id))
         await opened.enter_async_context(engine)
         replica = await _open_read_store(configuration, store, opened)
         ringing = asyncio.create_task(bell.ring_for_others(store, engine.running_elsewhere))
@@ -327,14 +319,16 @@ async def _open_read_store(
 
 @asynccontextmanager
 async def _feed_of(
-    configuration: Configuration, store: Store, bell: EventBell, home: Home
+    configuration: Configuration, store: Store, bell: EventBell, home: Home, server_id: str
 ) -> AsyncIterator[FeedPublisher | None]:
     """What publishes the events, if the settings name a stream. Raises FeedUnusable."""
     if not (url := configuration.settings.feed):
         yield None
         return
     stream = FeedStream(url, os.environ)
-    async with FeedPublisher(stream, store, bell, keeps_end=not home.shared) as publisher:
+    shared = shared_rows_of(store)
+    turn = FeedTurn(shared, server_id) if shared is not None else None
+    async with FeedPublisher(stream, store, bell, keeps_end=not home.shared, turn=turn) as publisher:
         yield publisher
 
 

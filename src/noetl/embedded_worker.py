@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -18,6 +18,7 @@ from noetl.ports.control import (
     decode_from_worker,
     encode_message,
 )
+from noetl.ports.store import StoreError
 from noetl.server.plane.sessions import WorkerSession
 from noetl.server.plane.worker_plane import WorkerLocation, WorkerPlane
 from noetl.tools.host.worker_tools import Tools
@@ -121,10 +122,10 @@ class _PlaneLink:
     async def _beat(self, leases: LeaseClock) -> None:
         while True:
             await asyncio.sleep(leases.wait)
-            sessions, session = self._plane.sessions, self._session
-            if session is not None and sessions.get(session.id) is session:
-                sessions.beat(session)
-                leases.beaten(leases.monotonic(), Beaten(known=True))
+            session, sent = self._session, leases.monotonic()
+            if session is not None:
+                with suppress(StoreError):  # the next beat may be heard
+                    leases.beaten(sent, Beaten(known=await self._plane.beat(session)))
 
     def _known_session(self) -> WorkerSession:
         session = self._session

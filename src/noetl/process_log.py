@@ -25,11 +25,6 @@ class LogEvent(Enum):
     """All that is said: its words, its level, and what it means. The page about logs is made of this."""
 
     SERVER_STARTING = ("server starting", "info", "The process is there, and opens its store.")
-    SERVER_STANDBY = (
-        "server standby",
-        "info",
-        "Another server serves the database of its store: it waits until that is gone.",
-    )
     SERVER_READY = ("server ready", "info", "It answers requests at `url`.")
     SERVER_DRAINING = (
         "server draining",

@@ -27,6 +27,7 @@ from noetl.ports.control import (
     Message,
     News,
     Register,
+    Release,
     RunCommand,
     RunLease,
     RunReport,
@@ -164,6 +165,10 @@ async def hand_server(
         await store.close()
 
 
+class RegistrationRefused(Exception):
+    """The server does not take the worker."""
+
+
 class HandWorker:
     """One session. What comes is kept until it is asked for."""
 
@@ -180,7 +185,9 @@ class HandWorker:
         """Its id."""
         return self._session.id
 
-    async def register(self, session: str = "", held: Sequence[RunLease] = (), slots: int = 1) -> str:
+    async def register(
+        self, session: str = "", held: Sequence[RunLease] = (), slots: int = 1, connection: int = 0
+    ) -> str:
         about = Register(
             protocol=PROTOCOL,
             session=session,
@@ -189,11 +196,18 @@ class HandWorker:
             pools=("default",),
             slots=slots,
             held=tuple(held),
+            connection=connection,
         )
-        opened, _ = await self._plane.register(about)
-        assert opened is not None
+        opened, refused = await self._plane.register(about)
+        if opened is None:
+            raise RegistrationRefused(refused)
         self._session = opened
         return opened.id
+
+    async def leave(self) -> None:
+        """Gives back what it has, and is gone."""
+        await self._plane.answer(self._session, Release(runs=(), leaving=True))
+        self._plane.disconnected(self._session)
 
     async def _receive(self) -> None:
         for message in await asyncio.wait_for(self._session.outgoing.take(), PATIENCE):

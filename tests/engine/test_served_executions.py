@@ -237,12 +237,18 @@ async def start_family(server: HandServer, worker: HandWorker, **options: Any) -
     return parent, command
 
 
-async def suspend_for_child(server: HandServer, worker: HandWorker, command: RunCommand) -> None:
+async def suspend_for_child(
+    server: HandServer,
+    worker: HandWorker,
+    command: RunCommand,
+    before_waiting: Callable[[], None] = lambda: None,
+) -> None:
     lease = lease_of(command)
     started = TaskStarted(run=lease.run, task="task_0", input={"path": "child"}, at=1)
     assert await worker.report(lease, 0, started) == "durable"
     child = await server.child_of(command.execution, lease.run)
     waits = RunSuspended(run=lease.run, reason="child", child=child)
+    before_waiting()
     assert await worker.report(lease, 1, waits, done=True) == "durable"
 
 

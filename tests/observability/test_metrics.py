@@ -169,7 +169,7 @@ def test_what_no_worker_can_take_is_stuck_after_a_minute() -> None:
             ids = [await engine.start(PlaybookSource(STRANGE, name)) for name in ("a.yaml", "b.yaml")]
             clock[0] += STUCK_AFTER - 1
             ids.append(await engine.start(PlaybookSource(PYTHON, "c.yaml")))
-            session = WorkerSession("s", 0.0)
+            session = WorkerSession("s", 10.0, 0.0)
             assert observer.stuck_executions([session]) == []
             clock[0] += 1
             assert observer.stuck_executions([session]) == ids[:2]

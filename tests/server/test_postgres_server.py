@@ -1,13 +1,9 @@
 """Commands, a server and workers on a store in PostgreSQL: real processes, and a database that comes and goes."""
 
 import json
-import signal
 import subprocess
-import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -21,14 +17,12 @@ from bench.s3_server import S3Server
 from noetl.client.http_client import Client
 from noetl.ports.http_api import StartExecution
 from tests.cli.command_line import CompletedCommand, environment, run
-from tests.plane.plane_processes import PATIENCE
 from tests.server.server_process import (
     GREET,
     PARENT,
     WAITING,
     ServerProcess,
     command,
-    read_json_document,
     server_process,
 )
 
@@ -284,156 +278,6 @@ def test_commands_from_elsewhere_reach_the_server_through_the_database(tmp_path:
         done = run("executions", "cancel", execution_id, "--store", url, cwd=elsewhere)
         assert done.code == 0, done.err
         assert server.client.wait(execution_id).status == "cancelled"
-
-
-def test_a_second_server_is_refused(tmp_path: Path, url: str) -> None:
-    with server_process(tmp_path, "--store", url):
-        done = run("server", "start", "--port", "0", "--home", "h", "--store", url, cwd=tmp_path)
-        assert done.code == 3
-        assert "served by another server" in done.err
-        assert "--standby" in done.err
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
-def test_a_standby_takes_over_from_a_server_that_is_killed_or_stopped(
-    tmp_path: Path, url: str, number: signal.Signals
-) -> None:
-    folders = [tmp_path / "first", tmp_path / "second"]
-    for folder in folders:
-        folder.mkdir()
-    with server_process(folders[0], "--store", url) as first, ExitStack() as stack:
-        client = client_of(first)
-        execution_id = start(client, "examples/counting", count=20)
-        standby = stack.enter_context(waiting_server(folders[1], "--store", url))
-        first.process.send_signal(number)
-        record = read_json_document(standby, folders[1] / "server.err")
-        token = (folders[1] / "server-home" / "admin.token").read_text().strip()
-        ended = Client(record["url"], token).wait(execution_id)
-        assert (ended.status, ended.result) == ("completed", {"sum": 2470})
-        if number == signal.SIGSTOP:
-            # What it does on waking is refused, and it ends: another one has the store.
-            first.process.send_signal(signal.SIGCONT)
-            assert first.process.wait() == 3
-            assert "served by another server" in (folders[0] / "server.err").read_text()
-        done = run("store", "check", "--store", url, cwd=tmp_path)
-        assert "1 execution, 0 problems" in done.out
-        standby.send_signal(signal.SIGTERM)
-        assert standby.wait() == 0
-
-
-ENDLESS = """\
-import asyncio
-import sys
-
-from noetl import daemon
-from noetl.cli import main
-
-serve = daemon._serve
-
-
-async def serve_and_stay(*arguments, **options):
-    await serve(*arguments, **options)
-    await asyncio.Event().wait()
-
-
-daemon._serve = serve_and_stay
-daemon.DRAIN_SECONDS, daemon.END_SECONDS = 1.0, 0.5
-main()
-"""
-"""A server that something keeps from ending, and that waits for its end no longer than this."""
-
-
-def test_a_server_whose_store_another_one_has_ends_in_time_whatever_keeps_it(
-    tmp_path: Path, url: str
-) -> None:
-    folders = [tmp_path / "first", tmp_path / "second"]
-    for folder in folders:
-        folder.mkdir()
-    errors = folders[0] / "server.err"
-    words = ("server", "start", "--port", "0", "--home", "h", "-o", "json", "--store", url)
-    with ExitStack() as stack:
-        first = subprocess.Popen(
-            [sys.executable, "-c", ENDLESS, *words],
-            cwd=folders[0],
-            env=environment(folders[0]),
-            stdout=subprocess.PIPE,
-            stderr=stack.enter_context(errors.open("a")),
-            text=True,
-        )
-        stack.callback(first.communicate)
-        stack.callback(first.kill)
-        read_json_document(first, errors)
-        standby = stack.enter_context(waiting_server(folders[1], "--store", url))
-        first.send_signal(signal.SIGSTOP)
-        free_server_lock(url)
-        read_json_document(standby, folders[1] / "server.err")
-        first.send_signal(signal.SIGCONT)
-        assert first.wait(PATIENCE) == 3
-        assert "served by another server" in errors.read_text()
-        standby.send_signal(signal.SIGTERM)
-        assert standby.wait() == 0
-
-
-def free_server_lock(url: str) -> None:
-    """As it is where the machine of whoever has it is gone: its connection ends."""
-    schema = url.rpartition("schema=")[2]
-    with psycopg.connect(url.rpartition("&schema=")[0], autocommit=True) as connection:
-        connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"
-            " AND objid::bigint = (hashtext(%s)::bigint & 4294967295)",
-            [schema],
-        )
-
-
-def test_a_standby_that_is_told_to_end_ends(tmp_path: Path, url: str) -> None:
-    folder = tmp_path / "second"
-    folder.mkdir()
-    with server_process(tmp_path, "--store", url), waiting_server(folder, "--store", url) as standby:
-        standby.send_signal(signal.SIGTERM)
-        assert standby.wait() == 0
-
-
-def test_a_standby_without_a_database_makes_no_sense(tmp_path: Path, url: str) -> None:
-    for words in (["--home", "h"], ["--store", url, "--detach"]):
-        done = run("server", "start", "--standby", *words, cwd=tmp_path)
-        assert done.code == 2
-        assert "--standby" in done.err
-
-
-@contextmanager
-def waiting_server(folder: Path, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
-    """A server that waits for another one to be gone."""
-    errors = folder / "server.err"
-    words = (
-        "--port",
-        "0",
-        "--home",
-        str(folder / "server-home"),
-        "-o",
-        "json",
-        "--embedded-worker",
-        "--standby",
-    )
-    with errors.open("a") as log:
-        process = subprocess.Popen(
-            command("server", "start", *words, *arguments),
-            cwd=folder,
-            env=environment(folder),
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
-    try:
-        with errors.open() as lines:
-            log_text = ""
-            while "server standby" not in log_text:
-                log_text += lines.read()
-                assert process.poll() is None, log_text
-        yield process
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
 
 
 def test_a_database_that_is_gone_for_a_while_delays_and_loses_nothing(tmp_path: Path) -> None:

@@ -393,7 +393,7 @@ def test_what_cannot_be_copied_is_refused_and_nothing_is_made(
 def test_a_store_that_is_served_is_neither_copied_nor_copied_into(tmp_path: Path, url: str) -> None:
     other = file_url(tmp_path / "other.db")
     noetl.run(VALID, store=other)
-    for words, hint in (((), "noetl server stop"), (("--store", url), "served by another server")):
+    for words, hint in (((), "noetl server stop"), (("--store", url), "stop all servers on it")):
         folder = tmp_path / f"server-{len(words)}"
         folder.mkdir()
         with server_process(folder, *words) as server:

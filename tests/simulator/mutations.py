@@ -432,7 +432,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a server that starts again offers nothing",
-        R + "server_engine:ServerEngine._take_up_rows",
+        R + "server_engine:ServerEngine._restore_rows",
         "self._service.announce_offer(row)",
         "pass",
     ),
@@ -444,7 +444,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a server that starts again knows no leases",
-        R + "server_engine:ServerEngine._take_up_rows",
+        R + "server_engine:ServerEngine._restore_rows",
         "self.plane.restore_lease(lease)",
         "pass",
     ),

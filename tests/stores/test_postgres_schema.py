@@ -105,7 +105,7 @@ def test_a_newer_or_older_schema_is_refused_with_what_to_do(postgres: PostgresSe
     with_stores(address, lambda store: begin_execution(store, "a"))
     for version, message, hint in (
         (POSTGRES_SCHEMA_VERSION + 1, "newer NoETL", "upgrade NoETL"),
-        (POSTGRES_SCHEMA_VERSION - 2, "older form", "store migrate"),  # 0 is no store
+        (POSTGRES_SCHEMA_VERSION - 1, "older form", "store migrate"),
     ):
         asyncio.run(query(address, "UPDATE store SET version = $1", version))
         with pytest.raises(StoreUnusable, match=message) as refused:

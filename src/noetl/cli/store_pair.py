@@ -17,11 +17,11 @@ from noetl.model.timestamp import now_micros
 from noetl.ports.store import Store, StoreBusy
 from noetl.settings import Configuration
 from noetl.stores import (
-    lock_for_server,
     open_store,
     open_store_to_read,
     read_database_health,
     store_file_of,
+    use_database,
 )
 from noetl.stores.home_folder import Home, home_with
 from noetl.stores.ownership import Owners
@@ -101,7 +101,7 @@ async def _require_store(address: StoreAddress) -> None:
 async def _reserve(held: AsyncExitStack, address: StoreAddress) -> None:
     """No server uses it until the stack ends. Raises StoreBusy."""
     if address.in_database:
-        await held.enter_async_context(lock_for_server(address.url, asyncio.Event()))
+        await held.enter_async_context(use_database(address.url, asyncio.Event(), alone=True))
         return
     for home in _distinct_homes(address):
         if home.folder.is_dir():

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 import msgspec
 from msgspec import Struct
@@ -66,9 +66,19 @@ class Children(EngineListener):
         A second time changes nothing: what was done is found done.
         """
         request = msgspec.json.decode(message.body, type=_ChildMessage)
-        if request.do == "end":
-            await self._deliver_end(message)
-            return
+        match request.do:
+            case "end":
+                await self._deliver_end(message)
+            case "cancel":
+                await self._deliver_cancel(message, request)
+            case "start":
+                await self._deliver_start(message, request)
+            case "retry":
+                await self._deliver_retry(message, request)
+            case _:
+                assert_never(request.do)
+
+    async def _deliver_cancel(self, message: OutboxMessage, request: "_ChildMessage") -> None:
         for record in await list_children(self._service.store, message.execution_id):
             child = None if record.ended_at else await self._service.load(record.execution_id)
             if child is None or child.origin.parent is None or child.stopping:
@@ -81,10 +91,53 @@ class Children(EngineListener):
     async def _deliver_end(self, message: OutboxMessage) -> None:
         """The message goes with the append of the parent: so it hears of the end once."""
         service = self._service
-        child = await service.open(message.execution_id)
-        child.release()
-        if child.origin.parent is None or not await self._submit_end(child, [message.id]):
-            await service.store.sent([message])
+        # It may live again: then its end is yet to come.
+        lives = service.shared is not None and await service.load(message.execution_id) is not None
+        if not lives:
+            child = await service.open(message.execution_id)
+            child.release()
+            if child.origin.parent is not None and await self._submit_end(child, [message.id]):
+                return
+        await service.store.sent([message])
+
+    async def _deliver_start(self, message: OutboxMessage, request: "_ChildMessage") -> None:
+        """Begins a child whose parent has written that it wants it, unless that has changed its mind."""
+        service, start = self._service, request.start
+        assert start is not None  # noqa: S101 - it is a message that says so
+        record = await service.store.execution(start.execution_id)
+        live = await self._load_parent(message, request)
+        if record is None and live is not None and _wants(live.state, request):
+            with service.pinned(live.execution_id):
+                await self._begin_with_stored(live, start.execution_id, start.task_run_id, start.inputs)
+                await service.commit_log.flush()
+                # What cancelled the parent meanwhile may not have seen the child.
+                live = await self._load_parent(message, request)
+        elif record is not None and record.ended_at and live is not None and _wants(live.state, request):
+            await self._submit_end(await service.open(start.execution_id))  # told to an attempt that was lost
+        child = await service.load(start.execution_id)
+        if child is not None and not child.stopping and (live is None or not _wants(live.state, request)):
+            child.submit(Cancel(reason=_ABANDONED))
+            await service.commit_log.flush()
+        await service.store.sent([message])
+
+    async def _load_parent(self, message: OutboxMessage, request: "_ChildMessage") -> LiveExecution | None:
+        """None if it is over, and with it whoever waited for a child. One without a waiter may outlive it."""
+        service = self._service
+        live = await service.load(message.execution_id)
+        if live is None and not request.waits and await service.store.execution(message.execution_id):
+            live = await service.open(message.execution_id)
+            live.release()
+        return live
+
+    async def _deliver_retry(self, message: OutboxMessage, request: "_ChildMessage") -> None:
+        """Goes on with a child that its parent waits for once more; what opens it takes the message away."""
+        live = await self._service.load(message.execution_id)
+        retry = request.retry
+        if retry is not None and live is not None and retry.child in _awaited(live.state):
+            with self._service.pinned(live.execution_id):
+                await self._retry(live, retry, [message.id])
+                await self._service.commit_log.flush()
+        await self._service.store.sent([message])
 
     async def resumed(self, live: LiveExecution) -> None:
         """After a crash: children go on, and the end of those that ended meanwhile is told."""
@@ -92,7 +145,7 @@ class Children(EngineListener):
         for run in list(live.state.runs.values()):
             for frame in list(run.frames.values()):
                 if frame.suspension is not None and frame.suspension.child == child_id(run, frame):
-                    self._start(live, child_start(run, frame))
+                    self._start_here(live, child_start(run, frame))
 
     def _on_task_started(self, live: LiveExecution, body: of.TaskStarted, _: int) -> None:
         """A task began: one that starts a child without waiting for it starts it here."""
@@ -101,7 +154,7 @@ class Children(EngineListener):
         # Not by the state, which is that after the append: its run may be further, or over.
         started, live.state.pending_effects.detached = live.state.pending_effects.detached, []
         for child in started:
-            self._start(live, child)
+            self._start(live, child, waits=False)
 
     def _on_suspended(self, live: LiveExecution, body: of.RunSuspended, _: int) -> None:
         """A run may wait for its child, which may be there from before a crash."""
@@ -113,9 +166,12 @@ class Children(EngineListener):
             return  # it was stopped in the same append, so nobody waits
         child = child_start(run, frame)
         if body.child == child.execution_id:
-            self._start(live, child)
+            self._start(live, child, waits=True)
+        elif self._service.shared is not None:
+            retry = ChildRetry(body.run, body.iteration, body.child)
+            self._put_message(live, f"retry {body.child}", _ChildMessage(do="retry", retry=retry))
         else:
-            self._hold_for(live, self._retry(live, body))
+            self._hold_for(live, self._retry(live, ChildRetry(body.run, body.iteration, body.child)))
 
     def _on_resumed(self, live: LiveExecution, body: of.RunResumed, _: int) -> None:
         if body.reason == "timeout":
@@ -139,10 +195,13 @@ class Children(EngineListener):
         if parent is None:
             return
         stored = may_hold_marker(live.state.result)
-        if above is not None and not stored and not service.commit_log.is_held(above):
+        if service.shared is not None:
+            # Not into one commit: of the two, one may lose against what another server writes.
+            self._put_message(live, "end", _ChildMessage(do="end"))
+        elif above is not None and not stored and not service.commit_log.is_held(above):
             above.submit(_child_ended(parent, live))  # the two go into one commit
         elif service.serves:
-            live.outbox["end"] = msgspec.json.encode(_ChildMessage(do="end"))
+            self._put_message(live, "end", _ChildMessage(do="end"))
         elif above is not None:
             service.spawn(self._submit_later(live))
 
@@ -183,7 +242,7 @@ class Children(EngineListener):
         if self._service.serves and _starts_children(live.playbook):
             # There may be others, which are not in memory.
             message = _ChildMessage(do="cancel", task_runs=task_run_prefix, by=by, reason=reason)
-            live.outbox[f"cancel {task_run_prefix}"] = msgspec.json.encode(message)
+            self._put_message(live, f"cancel {task_run_prefix}", message)
 
     def _living(self, live: LiveExecution) -> list[tuple[LiveExecution, ParentTask]]:
         """The children that have not ended."""
@@ -191,24 +250,33 @@ class Children(EngineListener):
         living = [child for child in children if not child.state.over]
         return [(child, child.origin.parent) for child in living if child.origin.parent]
 
-    async def _retry(self, live: LiveExecution, body: of.RunSuspended) -> None:
+    @staticmethod
+    def _put_message(live: LiveExecution, key: str, message: "_ChildMessage") -> None:
+        """It is sent when what is being decided is durable."""
+        live.outbox[key] = msgspec.json.encode(message)
+
+    async def _retry(self, live: LiveExecution, body: "ChildRetry", delivered: Sequence[int] = ()) -> None:
         """Goes on with a child that a task failed with before; its end is told if it came meanwhile."""
         try:
-            await self._go_on(live, body)
+            await self._go_on(live, body, delivered)
         except (AlreadyRunning, PlaybookInvalid, Refused, ResultError, StoreError) as error:
             fault = ErrorInfo(kind="child_failed", message=f"the child {body.child} cannot go on: {error}")
             live.submit(ChildEnded(body.run, body.iteration, body.child, "failed", error=fault))
 
-    async def _go_on(self, live: LiveExecution, body: of.RunSuspended) -> None:
+    async def _go_on(self, live: LiveExecution, body: "ChildRetry", delivered: Sequence[int]) -> None:
         service = self._service
         record = await service.store.execution(body.child)
         if record is not None and record.status == "failed":
             inputs = live.state.runs[body.run].frames[body.iteration].input or {}
             child = await reopen_execution(service, body.child, repaired=await self._inline(live, inputs))
-            # Durable is first that the child goes on, then that it is waited for: after a crash in between it
-            # is waited for anew, while the other order would take its old failure for the new one.
-            service.commit_log.hold(live)
-            child.when_durable(partial(self._release, live))
+            if service.shared is not None:
+                child.delivered += delivered
+            else:
+                # Durable is first that the child goes on, then that it is waited for: after a crash in
+                # between it is waited for anew, while the other order would take its old failure for the new
+                # one.
+                service.commit_log.hold(live)
+                child.when_durable(partial(self._release, live))
         else:
             child = await service.load(body.child) or await service.open(body.child)
         child.root = live.root
@@ -262,7 +330,15 @@ class Children(EngineListener):
                 await self._submit_end(child)
             await self._resume_below(record.execution_id, live, frozenset())
 
-    def _start(self, live: LiveExecution, child: ChildStart) -> None:
+    def _start(self, live: LiveExecution, child: ChildStart, *, waits: bool) -> None:
+        if self._service.shared is None:
+            self._start_here(live, child)
+            return
+        # When what the parent decided is written: it may have to be decided again, otherwise.
+        message = _ChildMessage(do="start", start=child, waits=waits)
+        self._put_message(live, f"start {child.execution_id}", message)
+
+    def _start_here(self, live: LiveExecution, child: ChildStart) -> None:
         execution_id, task_run, inputs = child.execution_id, child.task_run_id, child.inputs
         if execution_id in self._service.registry or execution_id in live.started_children:
             return
@@ -388,14 +464,33 @@ class Children(EngineListener):
         return refused_document(playbooks, path), error
 
 
-class _ChildMessage(Struct, frozen=True, omit_defaults=True):
-    """In the outbox of an execution: that it has ended, or which of its children are to be cancelled."""
+class ChildRetry(Struct, frozen=True):
+    """An iteration of a run that waits once more for a child that it failed with."""
 
-    do: Literal["end", "cancel"]
+    run: str
+    iteration: int
+    child: str
+
+
+class _ChildMessage(Struct, frozen=True, omit_defaults=True):
+    """In the outbox of an execution: that it has ended, or what of its children is to be done."""
+
+    do: Literal["end", "cancel", "start", "retry"]
     task_runs: str = ""
     """What the ids of the task runs begin with that started these children."""
     by: str = ""
     reason: str = ""
+    start: ChildStart | None = None
+    waits: bool = False
+    """Whether the task that starts it waits for its end."""
+    retry: ChildRetry | None = None
+
+
+def _wants(state: ExecutionState, request: _ChildMessage) -> bool:
+    """Whether the child that it asks for should live."""
+    if state.stopping or request.start is None:
+        return False
+    return not request.waits or request.start.execution_id in _awaited(state)
 
 
 def _starts_children(playbook: Playbook) -> bool:

@@ -131,6 +131,19 @@ class CommitLog:
             if lives := self._take():
                 await self._commit(lives)
 
+    async def refresh(self, live: LiveExecution, is_outdated: Callable[[], Awaitable[bool]]) -> None:
+        """Decides again what is not written of an execution that somebody else has written to.
+
+        Left alone is one of which something is held: to write it will tell. Raises StoreError.
+        """
+        if not await is_outdated():
+            return
+        async with self._flushing:  # what this process was writing meanwhile is known now
+            if self._decide_again is None or self.is_held(live) or not await is_outdated():
+                return
+            self._dirty.pop(live.execution_id, None)
+            await self._decide_again(live)
+
     async def close(self) -> None:
         """Lets go of what was read."""
         await self._reader.close()
@@ -231,6 +244,7 @@ class CommitLog:
                         message = f"{live.execution_id} was written to by somebody else (event {version})"
                         raise WrittenElsewhere(message, "run it from one process at a time")
                     self._dirty.pop(live.execution_id, None)
+                    live.answers = [*append.answers, *live.answers]
                     await self._decide_again(live)
                 case KeyTaken(execution_id=other):
                     self.taken_keys[live.execution_id] = other

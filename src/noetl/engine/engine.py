@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping, Set
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -32,6 +33,7 @@ from noetl.kernel.state.execution_state import ExecutionState, new_state
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.catalog import AuditEntry
 from noetl.ports.results import ResultStore
+from noetl.ports.shared_rows import SharedRows
 from noetl.ports.store import ExecutionUnknown, Store, StoreClosed, StoreError
 from noetl.stores.ownership import Owners
 from noetl.stores.results.named_results import store_names
@@ -76,6 +78,7 @@ class Engine:
         results: ResultStore | None = None,
         check_credentials: CredentialCheck | None = None,
         serves: bool = False,
+        shared: SharedRows | None = None,
         memory: int = STATE_MEMORY,
         system: System = SYSTEM,
     ) -> None:
@@ -89,6 +92,7 @@ class Engine:
             results=results,
             check_credentials=check_credentials,
             serves=serves,
+            shared=shared,
             memory=memory,
             system=system,
         )
@@ -117,7 +121,7 @@ class Engine:
         stopped = self._scheduler.stopped = loop.create_future()
         # One for all who wait: to take back a callback each would look through those of all others.
         stopped.add_done_callback(lambda _: self._give_up_recordings())
-        self._tasks = [loop.create_task(self._scheduler.run()), loop.create_task(self._read_inbox())]
+        self._tasks = [loop.create_task(self._scheduler.run()), loop.create_task(self._hear_others())]
 
     async def stop(self) -> None:
         """Ends everything at once; what is in flight is not recorded."""
@@ -260,12 +264,14 @@ class Engine:
         return await self._service.load(execution_id) is not None
 
     def is_running(self, execution_id: str) -> bool:
-        """Whether it runs here."""
-        return execution_id in self._service.registry
+        """Whether it runs here, and nobody else writes to it."""
+        return self._service.shared is None and execution_id in self._service.registry
 
     def running_elsewhere(self, execution_ids: Set[str]) -> Set[str]:
-        """Those of these executions that do not run here."""
-        return self._service.registry.without(execution_ids)
+        """Those of these executions that others may write to."""
+        return (
+            self._service.registry.without(execution_ids) if self._service.shared is None else execution_ids
+        )
 
     @property
     def live_executions(self) -> int:
@@ -451,14 +457,19 @@ class Engine:
         await self._service.resume(live)
         return live.execution_id
 
-    async def _read_inbox(self) -> None:
+    async def _hear_others(self) -> None:
         """Does what other processes ask, as soon as they have written it."""
+        async for changed in self._service.store.changes():
+            with suppress(StoreError):  # it is looked at again
+                await self._look(changed)
+
+    async def _look(self, changed: Set[str] | None) -> None:  # noqa: ARG002 - an inbox is not an execution
+        """Others may have written to the store: to these executions, or any. Raises StoreError."""
         registry = self._service.registry
-        async for _ in self._service.store.changes():
-            if self._service.serves:
-                await self._inbox.read(None)
-            elif registry:
-                await self._inbox.read([live.execution_id for live in registry])
+        if self._service.serves:
+            await self._inbox.read(None)
+        elif registry:
+            await self._inbox.read([live.execution_id for live in registry])
 
 
 # `asyncio.wait` with FIRST_COMPLETED, without the sets that it makes of what is done: every short execution

@@ -165,10 +165,13 @@ class LiveExecution:
         )
 
     def take_unwritten(self) -> "list[UnwrittenCommand]":
-        """The commands whose events are not durable, in their order; what they led to is forgotten."""
+        """The commands whose events are not durable, in their order; what they led to is forgotten.
+
+        What they answer stays: they are decided again, and their messages must not be done twice.
+        """
         commands, self._commands = self._commands, []
         self.pending, self._boundaries = [], set()
-        self.answers, self.delivered, self.outbox = [], [], {}
+        self.delivered, self.outbox = [], {}
         return commands
 
     def call_back(self) -> None:

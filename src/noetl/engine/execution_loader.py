@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from weakref import WeakValueDictionary
 
 from noetl.engine.commit_log import CommitLog
-from noetl.engine.execution import LiveExecution
+from noetl.engine.execution import LiveExecution, UnwrittenCommand
 from noetl.engine.listener import EngineListener
 from noetl.engine.registry import ExecutionRegistry
 from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Claim
+from noetl.ports.store import StoreDamaged, StoreUnusable
 
 STATE_MEMORY = 256 << 20
 """Bytes of states that a server keeps in memory, roughly; beyond it those go that wait."""
@@ -102,7 +103,7 @@ class ExecutionLoader:
         if self._registry.weight <= self._memory:
             return
         for live in self._registry.oldest(LOOKED_AT):
-            if live.idle and live.execution_id not in self._pins and not self._commit_log.is_held(live):
+            if self._may_go(live):
                 for listener in self._listeners:
                     listener.evicted(live)
                 self._registry.remove(live)
@@ -110,24 +111,50 @@ class ExecutionLoader:
                 if self._registry.weight <= self._memory:
                     return
 
+    def _may_go(self, live: LiveExecution) -> bool:
+        return live.idle and live.execution_id not in self._pins and not self._commit_log.is_held(live)
+
+    def drop_outdated(self, live: LiveExecution) -> None:
+        """Lets go of a state that somebody else has changed, if nothing was decided on it."""
+        if live.loaded and self._may_go(live):
+            for listener in self._listeners:
+                listener.outdated(live)
+            self._registry.remove(live)
+            live.unload()
+
     async def decide_again(self, live: LiveExecution) -> None:
         """Somebody else wrote to it: what was decided here is decided on what is there now, in order.
 
-        Where it is none of ours any more, all of that is refused. Raises StoreError.
+        Where it is none of ours any more, all of that is refused. Raises StoreError if this process ends.
         """
+        for listener in self._listeners:
+            listener.undone(live)
         commands = live.take_unwritten()
         self._registry.remove(live)
         live.unload()
         live.reloads += 1
-        if not await self._load(live):
+        # Whoever wants it meanwhile waits for this, and does not fold it a second time.
+        deciding = asyncio.get_running_loop().create_task(self._decide_on_what_is_there(live, commands))
+        self._loads[live.execution_id] = deciding
+        deciding.add_done_callback(lambda _: self._loads.pop(live.execution_id, None))
+        await asyncio.shield(deciding)
+
+    async def _decide_on_what_is_there(
+        self, live: LiveExecution, commands: Sequence[UnwrittenCommand]
+    ) -> bool:
+        try:
+            lives = await self._commit_log.read_patiently(lambda: self._load(live))
+        except (StoreDamaged, StoreUnusable):
+            lives = False  # nobody can go on with it
+        for listener in self._listeners:
+            listener.reloaded(live)
+        if not lives:
             gone = Refused(f"{live.execution_id} has ended, or is not here any more")
             for unwritten in commands:
                 if unwritten.refusals is not None:
                     unwritten.refusals.append(gone)
             live.call_back()
-            return
-        for listener in self._listeners:
-            listener.reloaded(live)
+            return False
         for unwritten in commands:
             if isinstance(unwritten.command, Claim):
                 continue  # who gets a run is chosen anew
@@ -137,3 +164,4 @@ class ExecutionLoader:
                 if unwritten.refusals is not None:
                     unwritten.refusals.append(refused)
         live.defer_callbacks()
+        return True

@@ -10,6 +10,9 @@ from noetl.events.event import Event
 from noetl.kernel.errors import Refused
 from noetl.kernel.net.commands import Redrive, Retry
 
+MOST_ANSWERED = 10_000
+"""Messages that are remembered because their answers may not be written yet."""
+
 
 class InboxReader:
     """Submits the commands in the inboxes of a store's executions, each once.
@@ -25,12 +28,18 @@ class InboxReader:
     async def read(self, execution_ids: Sequence[str] | None) -> None:
         """Does what was asked of these executions; None: of all that this process has. Raises StoreError."""
         service = self._service
-        messages = await service.store.inbox(execution_ids)
-        self._answered &= {message.id for message in messages}
+        if service.shared is not None and execution_ids is None:
+            # Taken, so that no other server does the same; what is not answered comes again.
+            messages = await service.shared.take_inbox()
+            if len(self._answered) > MOST_ANSWERED:
+                self._answered.clear()
+        else:
+            messages = await service.store.inbox(execution_ids)
+            self._answered &= {message.id for message in messages}
         for message in messages:
-            if message.id in self._answered:
-                continue  # it lies there until the answer is written
             live = await service.load(message.execution_id)
+            if live is not None and message.id in self._answered:
+                continue  # it lies there until the answer is written
             if live is None and execution_ids is None and not await self._has_ended(message.execution_id):
                 continue  # another process has it, and reads this
             command = decode_command(message.body)

@@ -43,8 +43,17 @@ class EngineListener:
     def evicted(self, live: LiveExecution) -> None:
         """Its state is about to leave memory; it is the same object when it comes back."""
 
+    def undone(self, live: LiveExecution) -> None:
+        """Somebody else wrote to it: what was decided here and is not durable did not happen.
+
+        It is about to be read again, and then to be `reloaded`.
+        """
+
     def reloaded(self, live: LiveExecution) -> None:
-        """Somebody else wrote to it: what was decided here and is not durable did not happen."""
+        """Somebody else wrote to it: it is in memory as it is now, unless it has ended or is not here."""
+
+    def outdated(self, live: LiveExecution) -> None:
+        """Somebody else wrote to it, and its state is about to leave memory: nothing here rests on it."""
 
     def dropped(self, live: LiveExecution) -> None:
         """It was never written, because another one has its key: nothing that was decided of it happened."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -34,6 +35,7 @@ from noetl.model.errors import NoetlError
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.catalog import AuditEntry
 from noetl.ports.results import ResultStore
+from noetl.ports.shared_rows import SharedRows
 from noetl.ports.store import (
     NO_EFFECTS,
     Effects,
@@ -76,7 +78,8 @@ class Service:
     One that `serves` has all executions of its store that nobody else runs, and keeps their rows there: an
     execution need not be in memory before something happens to it. Whoever claimed runs may outlive it, so
     what is resumed is taken up as it was left, and a pause stays. Else the last owner is gone, and to resume
-    is to go on.
+    is to go on. With `shared` there may be other servers: what is in memory may be behind the store then,
+    which is seen when it is written, or asked for by `load`.
     """
 
     def __init__(
@@ -90,11 +93,13 @@ class Service:
         results: ResultStore | None = None,
         check_credentials: CredentialCheck | None = None,
         serves: bool = False,
+        shared: SharedRows | None = None,
         memory: int = STATE_MEMORY,
         system: System = SYSTEM,
     ) -> None:
         self.check_credentials = check_credentials
         self.serves = serves
+        self.shared = shared
         self.results = results or MemoryResults()
         self.store = store
         self.playbooks = playbooks
@@ -236,10 +241,31 @@ class Service:
     async def load(self, execution_id: str) -> LiveExecution | None:
         """A living execution, in memory; None if there is none here. Where this one serves, it is folded.
 
-        It stays in memory until the loop turns, or as long as it is pinned. Raises StoreError.
+        What other servers have written to it until now is in its state. It stays in memory until the loop
+        turns, or as long as it is pinned. Raises StoreError.
         """
         live = self.registry.get(execution_id)
-        return live if live is not None or self.loader is None else await self.loader.load(execution_id)
+        if self.loader is None or (live is not None and self.shared is None):
+            return live
+        if live is not None:
+            with self.pinned(execution_id):
+                await self.refresh(live)
+        return await self.loader.load(execution_id)
+
+    async def refresh(self, live: LiveExecution) -> None:
+        """Reads it again if another server has written to it. Raises StoreError."""
+        if self.shared is not None:
+            await self.commit_log.refresh(live, partial(self._is_outdated, live, self.shared))
+
+    def drop_outdated(self, live: LiveExecution) -> None:
+        """Another server has written to it, and nobody here waits for it."""
+        if self.loader is not None:
+            self.loader.drop_outdated(live)
+
+    @staticmethod
+    async def _is_outdated(live: LiveExecution, shared: SharedRows) -> bool:
+        versions = await shared.versions([live.execution_id])
+        return live.loaded and versions.get(live.execution_id, 0) > live.durable
 
     def pinned(self, execution_id: str) -> AbstractContextManager[None]:
         """What is in memory of it stays there meanwhile."""

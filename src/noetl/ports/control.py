@@ -43,7 +43,8 @@ class Register(Message, tag="register"):
     """The first message of a worker process; of a connection that it made anew, too.
 
     `session` is empty the first time, and later what the server gave; `held` is what it works on then, and
-    what else it had claimed is given to others.
+    what else it had claimed is given to others. `connection` counts how often it has registered, so that a
+    server which reads this late knows that it has registered elsewhere since; 0 if it does not say.
     """
 
     protocol: int
@@ -54,6 +55,7 @@ class Register(Message, tag="register"):
     slots: int = 0
     session: str = ""
     held: tuple[RunLease, ...] = ()
+    connection: int = 0
 
 
 class Registered(Message, tag="registered"):

@@ -346,9 +346,10 @@ class Store(SealedStore, CatalogStore, AccessStore, Protocol):
         """The position of the newest row; 0 if there is none."""
         ...
 
-    def changes(self) -> AsyncIterator[None]:
+    def changes(self) -> AsyncIterator[frozenset[str] | None]:
         """Rings at once, and then whenever another store object may have written something.
 
+        It gives the executions that were written to, or None where it cannot say; other rows may be new, too.
         Rings come together and may be false; whoever reads what is new at every ring misses nothing.
         Ends when the store is closed.
         """

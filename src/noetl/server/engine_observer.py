@@ -77,7 +77,13 @@ class EngineObserver(EngineListener):
         self._waiting.setdefault(execution_id, {})[run] = WaitingRun(ready, self._clock.monotonic())
 
     def reloaded(self, live: LiveExecution) -> None:
-        self._look_at_all(live)
+        if live.loaded:
+            self._look_at_all(live)
+        else:
+            self.dropped(live)
+
+    def outdated(self, live: LiveExecution) -> None:
+        self.dropped(live)
 
     def dropped(self, live: LiveExecution) -> None:
         self._waiting.pop(live.execution_id, None)

@@ -11,6 +11,7 @@ from typing import Any
 from noetl.engine.history.lookup import decode_rows, may_have_given, request_event_of
 from noetl.events.event import envelope
 from noetl.model.timestamp import now_micros
+from noetl.ports.shared_rows import SharedRows
 from noetl.ports.store import FeedEntry, Store, StoreError
 from noetl.process_log import LogEvent, log_event
 from noetl.server.feed_stream import FeedEnd, FeedError, FeedMessage, FeedStream, FeedUnusable
@@ -26,14 +27,42 @@ _LONGEST_PATH = 500
 _NOT_IN_SUBJECT = re.compile(r"[^A-Za-z0-9_-]")
 
 
+class FeedTurn:
+    """Which of several servers publishes. The stream itself refuses who does so without a turn."""
+
+    NAME = "feed"
+    SECONDS = 5.0
+
+    def __init__(self, rows: SharedRows, server: str) -> None:
+        self._rows = rows
+        self._server = server
+
+    async def take(self) -> bool:
+        """Whether it is this server, for `SECONDS` from here. Raises StoreError."""
+        return await self._rows.take_turn(self.NAME, self._server, self.SECONDS)
+
+    async def end(self) -> None:
+        """Raises StoreError."""
+        await self._rows.end_turn(self.NAME, self._server)
+
+
 class FeedPublisher:
     """Fills a stream from a store, woken by its bell. An async context manager.
 
+    With a `turn` it publishes when that is its own; there may be other servers.
     A store that `keeps_end` never loses the position of its newest event: then one that is behind the stream
     is another store, or an older copy.
     """
 
-    def __init__(self, stream: FeedStream, store: Store, bell: EventBell, *, keeps_end: bool) -> None:
+    def __init__(
+        self,
+        stream: FeedStream,
+        store: Store,
+        bell: EventBell,
+        *,
+        keeps_end: bool,
+        turn: FeedTurn | None = None,
+    ) -> None:
         self.location = stream.location
         self.problem = ""
         """Why nothing can be published now."""
@@ -41,6 +70,7 @@ class FeedPublisher:
         self._store = store
         self._bell = bell
         self._keeps_end = keeps_end
+        self._turn = turn
         self._end: FeedEnd | None = None
         """Of the stream; None if it has to be asked."""
         self._position: int | None = None
@@ -77,6 +107,9 @@ class FeedPublisher:
             await asyncio.wait((self._task,), timeout=END_SECONDS)
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        if self._turn is not None:
+            with suppress(StoreError):  # it ends by itself
+                await self._turn.end()
         await self._stream.close()
 
     async def _run(self) -> None:
@@ -100,6 +133,8 @@ class FeedPublisher:
                     await bell.wait()
 
     async def _catch_up(self) -> None:
+        if not await self._has_turn():
+            return
         end = self._end or await self._open()
         while entries := await self._store.feed(after=end.position, limit=BATCH):
             self._waiting_since = entries[0].row.ts
@@ -108,10 +143,19 @@ class FeedPublisher:
             last = entries[-1]
             end = self._end = FeedEnd(f"{last.execution_id}/{last.row.seq}", last.pos, sequence)
             self._position = end.position
+            if not await self._has_turn():
+                return
         self._waiting_since = 0
         if self.problem:
             self.problem = ""
             log_event(LogEvent.FEED_RECOVERED, stream=self.location)
+
+    async def _has_turn(self) -> bool:
+        if self._turn is None or await self._turn.take():
+            return True
+        # Another one publishes: where it got to is asked when it is this one's turn.
+        self._end, self._waiting_since, self.problem = None, 0, ""
+        return False
 
     async def _open(self) -> FeedEnd:
         end = await self._stream.open()

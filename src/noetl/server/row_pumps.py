@@ -1,18 +1,24 @@
 """What a server does because of rows in its store: timers that are due, messages to be delivered."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
 from noetl.engine.service import Service
 from noetl.kernel.derived_rows import timer_of_key
-from noetl.ports.store import OutboxMessage, StoreError
+from noetl.ports.shared_rows import SharedRows
+from noetl.ports.store import OutboxMessage, StoreError, Timer
+from noetl.server.plane.worker_plane import WorkerPlane
 
 T = TypeVar("T")
 
 BATCH = 1_000
+TAKEN = 100
+"""Messages that a server takes at once where there are several: it must be through before others may."""
+PAUSE = 0.05
+"""Seconds between two looks for ready runs of other servers."""
 PATIENCE = 1.0
 """Seconds after which a timer that changed nothing, or could not be read, is looked at again."""
 _DAY = 86_400.0
@@ -20,7 +26,10 @@ _DAY = 86_400.0
 
 
 class TimerPump:
-    """Has executions hear of their timers: one handle of the loop for the earliest, no trace of others."""
+    """Has executions hear of their timers: one handle of the loop for the earliest, no trace of others.
+
+    Where there are several servers each takes what it finds due, and nobody else does.
+    """
 
     def __init__(self, service: Service, now: Callable[[], int]) -> None:
         self._service = service
@@ -41,6 +50,10 @@ class TimerPump:
         self._due = due
         if not self._busy:
             self._wait((due - self._now()) / 1e6)
+
+    def look(self) -> None:
+        """Another server may have left some that are due."""
+        self.arm(self._now())
 
     def close(self) -> None:
         if self._handle is not None:
@@ -64,9 +77,9 @@ class TimerPump:
     async def _pump(self) -> None:
         delay = 0.0
         try:
-            timers = await self._service.store.timers(until=self._now(), limit=BATCH)
+            timers = await self._due_timers()
             changed = [await self._tell(timer.execution_id, timer.key) for timer in timers]
-            if timers and not any(changed):
+            if not any(changed):
                 delay = PATIENCE
             # A timer is there until the append that it led to is written.
             await self._service.commit_log.flush()
@@ -79,6 +92,12 @@ class TimerPump:
         if self._due is not None:
             self._wait(max((self._due - self._now()) / 1e6, delay))
 
+    async def _due_timers(self) -> list[Timer]:
+        service, until = self._service, self._now()
+        if service.shared is not None:
+            return await service.shared.take_timers(until=until, limit=BATCH)
+        return await service.store.timers(until=until, limit=BATCH)
+
     async def _tell(self, execution_id: str, key: str) -> bool:
         """Whether anything came of it. What cannot be read has no time."""
         try:
@@ -89,7 +108,10 @@ class TimerPump:
 
 
 class OutboxPump:
-    """Delivers messages in their order, as soon as they are durable, and what the last server left."""
+    """Delivers messages in their order, as soon as they are durable, and what the last server left.
+
+    Where there are several servers each takes what is there: the order counts within one execution only.
+    """
 
     def __init__(self, service: Service, deliver: Callable[[OutboxMessage], Awaitable[None]]) -> None:
         self._service = service
@@ -111,20 +133,60 @@ class OutboxPump:
                 self._more = False
                 # After the last one: what was delivered is there until the append that it led to is written.
                 while messages := await self._patiently(self._next_messages):
-                    for message in messages:
-                        await self._deliver_one(message)
+                    await self._deliver_all(messages)
         except StoreError:
             return  # it will not be read again, or this process is about to end: the next start delivers
         finally:
             self._busy = False
 
     async def _next_messages(self) -> list[OutboxMessage]:
+        if self._service.shared is not None:
+            return await self._service.shared.take_outbox(limit=TAKEN)
         return await self._service.store.outbox(after=self._last)
 
-    async def _deliver_one(self, message: OutboxMessage) -> None:
-        self._last = message.id
-        with suppress(StoreError):  # whose history is damaged goes nowhere, and the others do
-            await self._patiently(partial(self._deliver, message))
+    async def _deliver_all(self, messages: Sequence[OutboxMessage]) -> None:
+        if self._service.shared is None:
+            await self._deliver_each(messages)
+            return
+        by_execution: dict[str, list[OutboxMessage]] = {}
+        for message in messages:
+            by_execution.setdefault(message.execution_id, []).append(message)
+        # Together: each waits for what it led to, and all of that goes into a few commits.
+        await asyncio.gather(*map(self._deliver_each, by_execution.values()))
+
+    async def _deliver_each(self, messages: Iterable[OutboxMessage]) -> None:
+        for message in messages:
+            self._last = message.id
+            with suppress(StoreError):  # whose history is damaged goes nowhere, and the others do
+                await self._patiently(partial(self._deliver, message))
 
     async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
         return await self._service.commit_log.read_patiently(work)
+
+
+class ReadyPump:
+    """Takes runs that are ready and had no worker where they became so, as many as workers here want."""
+
+    def __init__(self, service: Service, plane: WorkerPlane, rows: SharedRows) -> None:
+        self._service = service
+        self._plane = plane
+        self._rows = rows
+        self._looking = False
+
+    def ring(self) -> None:
+        """There may be some, or a worker that wants one."""
+        if not self._looking and self._plane.wanted_runs:
+            self._looking = True
+            self._service.spawn(self._pump())
+
+    async def _pump(self) -> None:
+        try:
+            for (pool, kinds), count in self._plane.wanted_runs.items():
+                for row in await self._rows.take_ready(pool, kinds, limit=count):
+                    self._plane.offer(row)
+            self._plane.dispatch()
+            await asyncio.sleep(PAUSE)
+        except StoreError:
+            return  # the next ring finds them
+        finally:
+            self._looking = False

@@ -1,6 +1,6 @@
 """The engine of a server: executions are kept and decided here, and run by workers elsewhere."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Set
 from types import TracebackType
 
 from noetl.engine.catalog.playbooks import Playbooks
@@ -14,10 +14,12 @@ from noetl.kernel.state.run_state import RunState, Shard
 from noetl.loader import installed_kinds
 from noetl.ports.ledger import Ledger
 from noetl.ports.results import ResultStore
+from noetl.ports.shared_rows import SharedRows
 from noetl.ports.store import Effects, ExecutionQuery, Store, StoreError
 from noetl.server.plane.sessions import TTL
 from noetl.server.plane.worker_plane import WorkerPlane
 from noetl.server.row_pumps import OutboxPump, TimerPump
+from noetl.server.shared_work import SharedWork
 from noetl.settings import installed_release
 from noetl.stores.credentials.encrypted_credentials import EncryptedCredentials
 from noetl.stores.credentials.sealed_values import SealedValues, forget_sealed_values
@@ -30,8 +32,8 @@ class ServerEngine(Engine):
 
     Executions that have not ended go on at its start as they were left: leases live on for one ttl, what is
     paused stays so. One that `adopts` goes on with what processes without a server left, too; where their
-    locks are not to be seen, as on another machine, it must not. `memory` is how many bytes their states may
-    take, roughly.
+    locks are not to be seen, as on another machine, it must not. With `shared` there may be other servers on
+    its store. `memory` is how many bytes their states may take, roughly.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class ServerEngine(Engine):
         ttl: float = TTL,
         memory: int = STATE_MEMORY,
         adopts: bool = True,
+        shared: SharedRows | None = None,
         system: System = SYSTEM,
     ) -> None:
         playbooks = playbooks or Playbooks()
@@ -61,9 +64,12 @@ class ServerEngine(Engine):
             logs=logs,
             results=results,
             serves=True,
+            shared=shared,
             memory=memory,
             system=system,
         )
+        self.server_id = system.new_session_id()
+        """Of this process, among the servers of a store."""
         sealed = SealedValues(store, credentials) if credentials is not None else None
         self.plane = WorkerPlane(
             self._service,
@@ -73,6 +79,7 @@ class ServerEngine(Engine):
             credentials=credentials,
             system=system,
             sealed=sealed,
+            server=self.server_id,
         )
         self._service.subscribe(self.plane)
         self._expiry = _SealedValueExpiry(self._service, sealed) if sealed is not None else None
@@ -84,6 +91,19 @@ class ServerEngine(Engine):
         self._timer_pump = TimerPump(self._service, system.now)
         self._outbox_pump = OutboxPump(self._service, self._children.deliver)
         self._service.on_rows = self._on_rows
+        self._shared_work = (
+            SharedWork(
+                self._service,
+                self.plane,
+                shared,
+                timers=self._timer_pump,
+                outbox=self._outbox_pump,
+                inbox=self._inbox,
+                system=system,
+            )
+            if shared is not None
+            else None
+        )
 
     async def __aenter__(self) -> "ServerEngine":
         """Raises AlreadyRunning if there is another server on this home, and StoreError."""
@@ -119,8 +139,23 @@ class ServerEngine(Engine):
         if effects.outbox:
             self._outbox_pump.ring()
 
+    async def _look(self, changed: Set[str] | None) -> None:
+        if self._shared_work is not None:
+            await self._shared_work.look(changed)
+        else:
+            await super()._look(changed)
+
     async def _take_up_rows(self) -> None:
         """Goes on where the last server ended: nothing is folded before something happens to it."""
+        if self._shared_work is None:
+            await self._restore_rows()
+        else:  # other servers may have them, and it takes what they leave
+            await self._shared_work.start()
+        await self._timer_pump.start()
+        self._outbox_pump.ring()
+
+    async def _restore_rows(self) -> None:
+        """What workers have, and what waits for one."""
         store = self._service.store
         for lease in await store.leases():
             self.plane.restore_lease(lease)
@@ -131,8 +166,6 @@ class ServerEngine(Engine):
                 self._service.announce_offer(row)
             more = len(rows) == PAGE
             last = rows[-1].id if rows else last
-        await self._timer_pump.start()
-        self._outbox_pump.ring()
 
     async def _take_up_unserved(self) -> None:
         """What processes without a server, or older ones, left: folded once, parents before children."""

@@ -1,30 +1,32 @@
 """The stores, and how a URL names one."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from noetl.model.store_url import is_database_url
-from noetl.ports.store import Store, StoreBusy, StoreUnusable, StoreUrlWrong
+from noetl.ports.store import Store, StoreUnusable, StoreUrlWrong
 from noetl.stores.home_folder import home_with
 from noetl.stores.postgres.address import DatabaseAddress
 from noetl.stores.sqlite.store import SqliteStore
 from noetl.stores.sqlite.writer import Inline
 
 if TYPE_CHECKING:
+    from noetl.ports.shared_rows import SharedRows
     from noetl.stores.postgres.upkeep import DatabaseHealth
 
 __all__ = [
     "is_memory_url",
-    "lock_for_server",
     "make_database_views",
     "migrate_database",
     "open_store",
     "open_store_to_read",
     "read_database_health",
+    "shared_rows_of",
     "store_file_of",
+    "use_database",
 ]
 
 _SQLITE = "sqlite://"
@@ -79,27 +81,26 @@ def _open_database(url: str, *, patient: bool) -> Store:
 
 
 @asynccontextmanager
-async def lock_for_server(
-    url: str,
-    stop: asyncio.Event,
-    on_standby: Callable[[], None] | None = None,
-    on_taken: Callable[[StoreBusy], None] = lambda _: None,
-) -> AsyncIterator[bool]:
-    """The right to serve a store in a database. Once another has it `stop` is set, and `on_taken` hears.
+async def use_database(url: str, stop: asyncio.Event, *, alone: bool = False) -> AsyncIterator[None]:
+    """The right to serve a store in a database, beside other servers, or to be `alone` with it.
 
-    With `on_standby`, which is called then, it waits until the other one is gone; False if `stop` is set
-    before that. Who serves a store in a file has the lock of its home. Raises StoreBusy if another server has
-    it, StoreError.
+    Once somebody else is alone with it `stop` is set. Who serves a store in a file has the lock of its home.
+    Raises StoreBusy, also at the end, and StoreError.
     """
     if not is_database_url(url):
-        yield True
+        yield
         return
     with _with_driver():
-        from noetl.stores.postgres.server_lock import DatabaseServerLock  # noqa: PLC0415 - likewise
+        from noetl.stores.postgres.database_use import DatabaseUse  # noqa: PLC0415 - likewise
 
-        lock = DatabaseServerLock(DatabaseAddress.parse(url), stop, on_taken)
-    async with lock.hold(on_standby) as holds:
-        yield holds
+        use = DatabaseUse(DatabaseAddress.parse(url), stop, alone=alone)
+    async with use.hold():
+        yield
+
+
+def shared_rows_of(store: Store) -> "SharedRows | None":
+    """What servers on the same store share; None if it is served by one."""
+    return getattr(store, "shared", None)
 
 
 async def migrate_database(url: str) -> tuple[int, int]:

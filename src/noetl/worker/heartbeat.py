@@ -47,6 +47,11 @@ class LeaseClock:
         return max(due - self.monotonic(), self.ttl / TRIES_IN_TTL)
 
     @property
+    def silence(self) -> float:
+        """Seconds since the last beat was sent that was heard."""
+        return self.monotonic() - self.deadline + self.ttl
+
+    @property
     def loop_turns(self) -> bool:
         return self.monotonic() - self._turned <= self.ttl * LOOP_PATIENCE
 

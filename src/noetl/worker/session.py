@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -49,6 +50,7 @@ from noetl.worker.runner import Runner
 from noetl.worker.server_link import (
     CredentialPreflight,
     FetchRefused,
+    ServerConnection,
     ServerLink,
     ServerSecrets,
     ServerUnavailable,
@@ -59,8 +61,12 @@ from noetl.worker.server_link import (
 TURN = 0.005
 """Seconds of work after which the event loop gets its turn."""
 TICKS_IN_TTL = 20
+GREETING_SECONDS = 3.0
+"""For which one of several servers may be silent before the next is asked."""
 LONGEST_WAIT = 2.0
 """Seconds between two tries to connect, at most."""
+SILENCE = 0.5
+"""Part of a ttl after which a server that hears no beat is left for another one: there is time to find it."""
 UNREACHABLE_SECONDS = 60.0
 """How often the log repeats that a server cannot be reached, and why."""
 
@@ -124,6 +130,9 @@ class RemoteWorker:
             link, self._resolver, self._executions.playbook, options.directory
         )
         self._frames: asyncio.Queue[bytes] | None = None
+        self._connections = 0
+        self._silent = asyncio.Event()
+        """Set when the server seems not to be there any more, and there is another one to go to."""
         self._side_work: set[asyncio.Task[None]] = set()
         self._draining = self._leaving = False
         self._unsent: list[Release] = []
@@ -237,10 +246,17 @@ class RemoteWorker:
 
     async def _connect(self, url: str) -> None:
         """One connection, until it ends. Raises WorkerRejected."""
-        async with self._link.connect(url) as connection:
+        async with AsyncExitStack() as stack:
             sent = self._system.monotonic()
-            await connection.send(encode_message(self._register_message()))
-            registered = await receive_message(connection)
+            try:
+                # Where there is but one, it is waited for.
+                async with asyncio.timeout(GREETING_SECONDS if len(self._options.servers) > 1 else None):
+                    connection = await stack.enter_async_context(self._link.connect(url))
+                    sent = self._system.monotonic()
+                    await connection.send(encode_message(self._register_message()))
+                    registered = await receive_message(connection)
+            except TimeoutError:
+                raise ServerUnavailable("it does not answer") from None
             if isinstance(registered, Rejected):
                 raise WorkerRejected(registered.message, registered.hint)
             if not isinstance(registered, Registered):
@@ -256,8 +272,7 @@ class RemoteWorker:
                 for release in unsent:  # after what was done of it
                     self._send(release)
                 self._wake.set()
-                while (message := await receive_message(connection)) is not None:
-                    await self._handle(message)
+                await self._receive(connection)
             finally:
                 self._frames = None
                 if self._leaving:  # nobody will answer
@@ -266,8 +281,27 @@ class RemoteWorker:
                 sender.cancel()
                 await asyncio.gather(sender, return_exceptions=True)
 
+    async def _receive(self, connection: ServerConnection) -> None:
+        """Until the connection ends, or the server is silent. Raises as what it handles."""
+        self._silent.clear()
+        receiving = self._loop.create_task(self._receive_all(connection))
+        silent = self._loop.create_task(self._silent.wait())
+        try:
+            await asyncio.wait([receiving, silent], return_when=asyncio.FIRST_COMPLETED)
+            if receiving.done():
+                receiving.result()
+        finally:
+            for task in (receiving, silent):
+                task.cancel()
+            await asyncio.gather(receiving, silent, return_exceptions=True)
+
+    async def _receive_all(self, connection: ServerConnection) -> None:
+        while (message := await receive_message(connection)) is not None:
+            await self._handle(message)
+
     def _register_message(self) -> Register:
         options = self._options
+        self._connections += 1
         return Register(
             protocol=PROTOCOL,
             release=options.release,
@@ -277,6 +311,7 @@ class RemoteWorker:
             slots=0 if self._draining else options.slots,
             session=self._session,
             held=tuple(run.lease for run in self._executions.open_runs()),
+            connection=self._connections,
         )
 
     def _join(self, url: str, registered: Registered, sent: float) -> None:
@@ -304,6 +339,8 @@ class RemoteWorker:
         if self._leases is not None and not self._stopped.done():
             self._leases.turn()
             self.lease_holds()
+            if len(self._options.servers) > 1 and self._leases.silence > self._leases.ttl * SILENCE:
+                self._silent.set()
             self._loop.call_later(self._leases.ttl / TICKS_IN_TTL, self._tick)
 
     def _send(self, message: Message) -> bool:

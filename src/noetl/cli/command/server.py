@@ -79,9 +79,6 @@ def server() -> None:
     metavar="URL",
     help="Publish all events to a stream: nats://HOST:PORT/STREAM.",
 )
-@click.option(
-    "--standby", is_flag=True, help="While another server has the database, wait until that is gone."
-)
 @options.slots
 @options.tools
 @options.allow_kind
@@ -102,7 +99,6 @@ def start(
     store: str | None,
     read_store: str | None,
     feed: str | None,
-    standby: bool,
     slots: int | None,
     allow_kinds: tuple[str, ...],
     log_format: str | None,
@@ -118,14 +114,10 @@ def start(
 
     if (tls_cert is None) != (tls_key is None):
         raise click.UsageError("--tls-cert and --tls-key belong together")
-    if standby and detach:
-        raise click.UsageError("--standby and --detach exclude each other: it may be long until it is ready")
     flags = {"home": home, "store": store, "slots": slots, "allow_kinds": allow_kinds, "output": output}
     flags |= {"read_store": read_store, "feed": feed, "log_format": log_format, "log_level": log_level}
     configuration = read_settings(flags)
     _require_replicated_store(configuration)
-    if standby and not is_database_url(configuration.settings.store):
-        raise click.UsageError("--standby needs a database that servers share: --store postgresql://…")
     require_extra()
     from noetl.daemon import ServerOptions
     from noetl.home import server_home_of
@@ -140,7 +132,6 @@ def start(
         tls=tls,
         directory=configuration.directory,
         hosts=frozenset(map(str.lower, hosts)),
-        standby=standby,
     )
     serve(configuration, server_home_of(configuration), settings, detach=detach)
 

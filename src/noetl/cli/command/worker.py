@@ -36,7 +36,8 @@ def worker() -> None:
     "servers",
     multiple=True,
     metavar="URL",
-    help="The server. May be repeated: the first that answers is taken.  [default: as set, or that of here]",
+    help="The server. May be repeated: the first that answers is taken, and the next if it is gone."
+    "  [default: as set, or that of here]",
 )
 @click.option(
     "--pool",

@@ -45,12 +45,13 @@ class EventBell:
     async def ring_for_others(self, store: Store, elsewhere: Callable[[Set[str]], Set[str]]) -> None:
         """Rings for what other processes may have written, without end.
 
-        `elsewhere` gives those of some executions that do not live here.
-        The store cannot say who has written what. So those who wait for an execution that lives here are left
-        alone: they hear of it from `watch`, and each look costs as much as an answer.
+        `elsewhere` gives those of some executions that others may write to. Where the store cannot say what
+        was written, those who wait for an execution that lives here alone are left alone: they hear of it
+        from `watch`, and each look costs as much as an answer.
         """
-        async for _ in store.changes():
-            self._ring(elsewhere(self._waiting.keys() | self._ends.keys()))
+        async for changed in store.changes():
+            waiting = elsewhere(self._waiting.keys() | self._ends.keys())
+            self._ring(waiting if changed is None else waiting & (changed | {""}))
 
     def close(self) -> None:
         """Whoever waits is told to stop: a server that ends does not wait for streams."""

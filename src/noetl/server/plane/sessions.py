@@ -62,7 +62,9 @@ class Lease:
     def owned(self) -> RunState | Shard | None:
         """What is owned under it; None if nothing is any more."""
         run = self.live.state.runs.get(self.run)
-        return run.owned_under(self.fence) if run is not None else None
+        owned = run.owned_under(self.fence) if run is not None else None
+        # Another server may have claimed it with the same number, which is that of an event.
+        return owned if owned is not None and owned.session == self.session.id else None
 
     @property
     def held(self) -> RunLease:
@@ -124,12 +126,21 @@ class Leases:
     def of_run(self, execution_id: str, run: str) -> list[Lease]:
         return list(self._by_run.get((execution_id, run), {}).values())
 
+    def of_execution(self, execution_id: str) -> list[Lease]:
+        return [lease for lease in self if lease.live.execution_id == execution_id]
+
+    @property
+    def executions(self) -> set[str]:
+        """Those of which somebody here has a run."""
+        return {execution_id for execution_id, _ in self._by_run}
+
     def remove(self, lease: Lease) -> None:
         """A second time does nothing."""
         execution_id = lease.live.execution_id
         lease.session.leases.pop((execution_id, lease.fence), None)
         of_run = self._by_run.get((execution_id, lease.run), {})
-        of_run.pop(lease.fence, None)
+        if of_run.get(lease.fence) is lease:
+            del of_run[lease.fence]
         if not of_run:
             self._by_run.pop((execution_id, lease.run), None)
 
@@ -203,8 +214,9 @@ class WorkerSession:
     `slots` is how many runs it takes at a time; it has credit as long as it holds fewer.
     """
 
-    def __init__(self, session_id: str, expires: float) -> None:
+    def __init__(self, session_id: str, ttl: float, expires: float) -> None:
         self.id = session_id
+        self.ttl = ttl
         self.expires = expires
         self.token = ""
         """The name of the token that it was opened with; no other may speak for it."""
@@ -259,7 +271,8 @@ class WorkerSession:
 class Sessions:
     """All sessions, by id. `lost` is called with each that stopped beating; it is unknown then.
 
-    Time is this process's own monotonic clock: nobody's setting of a clock ends or prolongs a lease.
+    Time is this process's own monotonic clock: nobody's setting of a clock ends or prolongs a lease. With
+    `silent`, which is called then instead, a session that stopped beating here may beat at another server.
     """
 
     def __init__(
@@ -267,9 +280,12 @@ class Sessions:
         ttl: float,
         lost: Callable[[WorkerSession], None],
         system: System = SYSTEM,
+        *,
+        silent: Callable[[WorkerSession], None] | None = None,
     ) -> None:
         self.ttl = ttl
         self._lost = lost
+        self._silent = silent
         self._system = system
         self._clock = system.monotonic
         self._by_id: dict[str, WorkerSession] = {}
@@ -288,28 +304,38 @@ class Sessions:
         """Those that operators know of."""
         return [session for session in self if not session.internal]
 
-    def open(self, session_id: str = "", prefix: str = "") -> WorkerSession:
+    def new_id(self, prefix: str = "") -> str:
+        return prefix + self._system.new_session_id()
+
+    def open(self, session_id: str = "", prefix: str = "", ttl: float | None = None) -> WorkerSession:
         """The session with this id; one that was not known counts as alive for one ttl from here."""
         session = self._by_id.get(session_id)
         if session is None:
-            session_id = session_id or prefix + self._system.new_session_id()
-            session = WorkerSession(session_id, self._clock() + self.ttl)
+            ttl = self.ttl if ttl is None else ttl
+            session = WorkerSession(session_id or self.new_id(prefix), ttl, self._clock() + ttl)
             self._by_id[session.id] = session
             self._watch()
         return session
 
     def age_of(self, session: WorkerSession) -> float:
         """Seconds since it was last heard of."""
-        return max(self._clock() - session.expires + self.ttl, 0.0)
+        return max(self._clock() - session.expires + session.ttl, 0.0)
 
     def beat(self, session: WorkerSession) -> None:
-        session.expires = self._clock() + self.ttl
+        session.expires = self._clock() + session.ttl
 
     def end(self, session: WorkerSession) -> None:
         """Whoever it was will not be heard again. A second time does nothing."""
         if self._by_id.pop(session.id, None) is not None:
             session.superseded.set()
             self._lost(session)
+
+    def forget(self, session: WorkerSession) -> None:
+        """It is not connected here any more; its leases are another server's affair."""
+        if self._by_id.pop(session.id, None) is not None:
+            session.superseded.set()
+            assert self._silent is not None  # noqa: S101 - else this server is the only one
+            self._silent(session)
 
     def close(self) -> None:
         if self._check is not None:
@@ -330,6 +356,9 @@ class Sessions:
             for session in self:
                 self.beat(session)
         for session in [session for session in self if session.expires <= now]:
+            if self._silent is not None:
+                self.forget(session)
+                continue
             if session.leases and not session.internal:
                 self.on_worker_lost(LostSession(session.worker, self._system.now(), len(session.leases)))
             self.end(session)

@@ -1,8 +1,9 @@
 """What a server does with the messages of its workers: one handler for each, whatever brought it."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from functools import partial
 from typing import Literal, TypeAlias, assert_never
 
 from noetl.engine.execution import LiveExecution, TaskLogWriter, all_durable, once_durable
@@ -12,6 +13,7 @@ from noetl.engine.service import Service
 from noetl.events import bodies as of
 from noetl.events.bodies import EventBody, RunResumed
 from noetl.kernel.derived_rows import all_rows
+from noetl.kernel.errors import NotOwner, Refused
 from noetl.kernel.net.commands import LeaseLost
 from noetl.kernel.state.run_state import Shard
 from noetl.model.outcome import ErrorInfo
@@ -42,7 +44,7 @@ from noetl.ports.control import (
 )
 from noetl.ports.credentials import CredentialStore
 from noetl.ports.results import ResultStore
-from noetl.ports.store import LeaseRow, StoreDamaged, StoreError, StoreUnusable
+from noetl.ports.store import LeaseRow, ReadyRow, StoreDamaged, StoreError, StoreUnusable
 from noetl.process_log import LogEvent, log_event
 from noetl.server.plane.credential_checks import CredentialChecks
 from noetl.server.plane.dispatcher import Dispatcher
@@ -58,8 +60,10 @@ from noetl.server.plane.sessions import (
     WorkerSession,
     lost_news,
 )
+from noetl.server.plane.shared_sessions import SharedSessions
 from noetl.stores.credentials.sealed_values import SealedValues
 from noetl.system import SYSTEM, System
+from noetl.tools.host.worker_tools import ENGINE_KINDS
 
 WorkerLocation: TypeAlias = Literal["elsewhere", "embedded", "server"]
 """Where a worker is: in a process of its own, in that of the server, or it is the server itself."""
@@ -81,12 +85,16 @@ class WorkerPlane(EngineListener):
         credentials: CredentialStore | None = None,
         system: System = SYSTEM,
         sealed: SealedValues | None = None,
+        server: str = "",
     ) -> None:
         self._service = service
         self._release = release
         self._leases = Leases()
-        self.sessions = Sessions(ttl, self._on_session_lost, system)
-        self.credential_checks = CredentialChecks(service, self.sessions, self._dispatch, system.monotonic)
+        shared = service.shared
+        silent = self._on_session_gone if shared is not None else None
+        self.sessions = Sessions(ttl, self._on_session_lost, system, silent=silent)
+        self.shared_sessions = SharedSessions(shared, self.sessions, server) if shared is not None else None
+        self.credential_checks = CredentialChecks(service, self.sessions, self.dispatch, system.monotonic)
         self._fetches = Fetches(service, self.credential_checks, credentials, sealed)
         self._dispatcher = Dispatcher(
             self.sessions,
@@ -115,7 +123,8 @@ class WorkerPlane(EngineListener):
         if not about.internal:
             log_event(event, **fields)
 
-    def _dispatch(self) -> None:
+    def dispatch(self) -> None:
+        """Gives away what can be given."""
         self._dispatcher.dispatch()
 
     # What the engine says.
@@ -171,13 +180,94 @@ class WorkerPlane(EngineListener):
         self._dispatcher.evicted(live, runs)
         self.credential_checks.forget(live.execution_id)
 
-    def reloaded(self, live: LiveExecution) -> None:
+    def undone(self, live: LiveExecution) -> None:
         """Claims that were not durable when somebody else wrote never were."""
-        for lease in [lease for lease in self._leases if lease.live is live]:
-            if lease.owned is None:
+        for lease in self._leases.of_execution(live.execution_id):
+            if lease.fence > live.durable:
                 self._leases.remove(lease)
+
+    def reloaded(self, live: LiveExecution) -> None:
+        """Leases may be over, or what they are of may have been asked to stop."""
+        for lease in self._leases.of_execution(live.execution_id):
+            self._tell_how_it_stands(lease)
         # After what was decided is decided again: then it is known what may be given away.
         asyncio.get_running_loop().call_soon(self._dispatcher.dispatch)
+
+    def _tell_how_it_stands(self, lease: Lease) -> None:
+        if lease.live.loaded and lease.owned is not None:
+            self._tell(lease, lease.news)
+        else:
+            self._leases.remove(lease)
+            lease.session.outgoing.add_news(lost_news(lease.live.execution_id, lease.run, lease.fence))
+
+    def outdated(self, live: LiveExecution) -> None:
+        self._dispatcher.forget(live.execution_id)
+        self.credential_checks.forget(live.execution_id)
+
+    @property
+    def leased_executions(self) -> set[str]:
+        """Those of which a worker that is connected here has a run."""
+        return self._leases.executions
+
+    def version_of(self, execution_id: str) -> int:
+        """Up to which event a leased execution is known here."""
+        return self._loader.unloaded(execution_id).durable
+
+    async def refresh(self, execution_id: str) -> None:
+        """Another server wrote to an execution that workers here have runs of: they hear how it stands.
+
+        Raises StoreError.
+        """
+        live = self._loader.unloaded(execution_id)
+        if live.loaded:
+            await self._service.refresh(live)
+        elif await self._service.load(execution_id) is None or live.loaded:
+            self.reloaded(live)
+
+    @property
+    def wanted_runs(self) -> dict[tuple[str, frozenset[str]], int]:
+        """How many more runs workers here take, by pool and the kinds that they may need."""
+        wanted: dict[tuple[str, frozenset[str]], int] = {}
+        for session in self.sessions:
+            for pool in session.pools if session.credit > 0 else ():
+                key = pool, session.kinds | ENGINE_KINDS
+                wanted[key] = wanted.get(key, 0) + session.credit
+        return wanted
+
+    def offer(self, row: ReadyRow) -> None:
+        """A run that nobody else has taken."""
+        live = self._loader.unloaded(row.execution_id)
+        if live.loaded:
+            self._dispatcher.add(live)
+        else:
+            self._dispatcher.offer(live, row.run)
+
+    async def lose(self, session_id: str, leases: Sequence[LeaseRow]) -> None:
+        """Ends the leases of a worker that no server hears any more. Raises StoreError."""
+        if (session := self.sessions.get(session_id)) is not None:
+            self.sessions.forget(session)
+        lives: list[LiveExecution] = []
+        for row in leases:
+            live = await self._service.load(row.execution_id)
+            if live is not None:
+                run, _, _ = row.key.partition("/")
+                with suppress(Refused, NotOwner):
+                    live.submit(LeaseLost(run, row.run.fence, "expired"))
+                    lives.append(live)
+        self._dispatcher.dispatch()
+        await self._service.commit_log.flush()
+
+    async def void_unknown(self, leases: Sequence[LeaseRow]) -> None:
+        """Ends what was claimed for workers that are here now by a server that they had left."""
+        for row in leases:
+            live = await self._service.load(row.execution_id)
+            run, _, _ = row.key.partition("/")
+            session = self.sessions.get(row.run.session)
+            if live is None or session is None or (row.execution_id, row.run.fence) in session.leases:
+                continue
+            with suppress(Refused, NotOwner):
+                live.submit(LeaseLost(run, row.run.fence, "voided"))
+        self._dispatcher.dispatch()
 
     async def _load_ready(self, execution_id: str) -> None:
         try:
@@ -246,7 +336,17 @@ class WorkerPlane(EngineListener):
         outgoing = lease.session.outgoing
         once_durable(lease.live, lambda: outgoing.add_news(news))
 
+    def _on_session_gone(self, session: WorkerSession) -> None:
+        """It is connected to another server, or to none: its row will tell."""
+        self.credential_checks.lost(session)
+        for lease in list(session.leases.values()):
+            self._leases.remove(lease)
+
     def _on_session_lost(self, session: WorkerSession) -> None:
+        if self.shared_sessions is not None:
+            self._on_session_gone(session)
+            self._service.spawn(self.shared_sessions.end(session))
+            return
         runs = len(session.leases)
         event = LogEvent.WORKER_LOST if runs or session.slots else LogEvent.WORKER_LEFT
         self._log(session, event, worker=session.worker or None, session=session.id, runs=runs)
@@ -300,7 +400,13 @@ class WorkerPlane(EngineListener):
         if not own and (SERVER_POOL in message.pools or message.session.startswith(OWN_SESSION)):
             text = f"the pool `{SERVER_POOL}` is for the server's own worker"
             return None, Rejected(code="forbidden", message=text, hint="choose another name with --pool")
-        session = self.sessions.open(message.session, OWN_SESSION if own else "")
+        if self.shared_sessions is None:
+            session = self.sessions.open(message.session, OWN_SESSION if own else "")
+        else:
+            opened = await self._open_shared(self.shared_sessions, message, token, own=own)
+            if isinstance(opened, Rejected):
+                return None, opened
+            session = opened
         # Nobody has spoken for a session that outlived a restart of the server: it is who comes first.
         if session.token not in ("", token):
             return None, Rejected(code="forbidden", message="this session is that of another token")
@@ -324,12 +430,31 @@ class WorkerPlane(EngineListener):
             await self._load_leased(session.leases.values())
             self._tell_held(session, set(message.held))
         self._dispatcher.dispatch()
-        return session, Registered(session=session.id, ttl=self.sessions.ttl, server=self._release)
+        return session, Registered(session=session.id, ttl=session.ttl, server=self._release)
+
+    async def _open_shared(
+        self, shared: SharedSessions, message: Register, token: str, *, own: bool
+    ) -> WorkerSession | Rejected:
+        """The session as all servers know it, with its leases as they are now. Raises StoreError."""
+        session = await shared.open(message, token, OWN_SESSION if own else "")
+        if session is None:
+            return Rejected(code="forbidden", message="this session is that of another token")
+        for row in await shared.leases_of([session.id]):
+            run, _, _ = row.key.partition("/")
+            if self._leases.get(row.execution_id, run, row.run.fence) is None:
+                live = self._loader.unloaded(row.execution_id)
+                self._dispatcher.restore(session, live, row.key, row.run.fence)
+        with self._pinned(session):
+            for execution_id in {lease.live.execution_id for lease in session.leases.values()}:
+                await self._service.commit_log.read_patiently(partial(self._service.load, execution_id))
+        return session
 
     def disconnected(self, session: WorkerSession) -> None:
         """A connection ended. Who takes nothing and holds nothing has left; others may come back."""
         if not session.slots and not session.leases:
             self.sessions.end(session)
+        elif self.shared_sessions is not None:
+            session.slots = 0  # it may be with another server already, and would not see what it is given
 
     def _tell_held(self, session: WorkerSession, held: set[RunLease]) -> None:
         # What it was given and never saw goes to others at once.
@@ -363,10 +488,7 @@ class WorkerPlane(EngineListener):
                 self._dispatcher.dispatch()
                 return None
             case Heartbeat():
-                known = self.sessions.get(session.id) is session
-                if known:
-                    self.sessions.beat(session)
-                return Beaten(known=known)
+                return Beaten(known=await self.beat(session))
             case Release():
                 await self._release_runs(session, message)
                 return Released()
@@ -385,6 +507,16 @@ class WorkerPlane(EngineListener):
                 return Rejected(code="invalid_request", message="this session is registered already")
             case _:
                 assert_never(message)
+
+    async def beat(self, session: WorkerSession) -> bool:
+        """Whether its leases live on. Raises StoreError."""
+        if self.sessions.get(session.id) is not session:
+            return False
+        if self.shared_sessions is not None and not await self.shared_sessions.beat(session):
+            self.sessions.forget(session)
+            return False
+        self.sessions.beat(session)
+        return True
 
     async def _release_runs(self, session: WorkerSession, message: Release) -> None:
         if message.leaving:

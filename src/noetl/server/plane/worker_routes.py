@@ -22,6 +22,7 @@ from noetl.ports.control import (
     decode_from_worker,
     encode_message,
 )
+from noetl.ports.store import StoreError
 from noetl.server.plane.plane_problem import plane_problem
 from noetl.server.plane.result_routes import WorkerResults
 from noetl.server.plane.sessions import WorkerSession
@@ -42,6 +43,7 @@ CLOSE_MALFORMED = 4400
 CLOSE_UNKNOWN = 4404
 """The session is over, or another connection has taken its part: register again."""
 CLOSE_REJECTED = 4406
+CLOSE_LATER = 1013
 
 
 def worker_routes(
@@ -71,6 +73,8 @@ def worker_routes(
                 if isinstance(error, _MessageTooLarge):
                     return plane_problem(413, "too_large", str(error))
                 return plane_problem(400, "invalid_request", str(error))
+            except StoreError as error:
+                return plane_problem(503, "store_unavailable", str(error), {"Retry-After": "1"})
 
         return respond
 
@@ -165,7 +169,12 @@ class _Endpoints:
             with suppress(RuntimeError, WebSocketDisconnect):
                 await websocket.close(CLOSE_MALFORMED, "a worker registers first")
             return None
-        session, answer = await self._plane.register(message, token)
+        try:
+            session, answer = await self._plane.register(message, token)
+        except StoreError:
+            with suppress(RuntimeError, WebSocketDisconnect):
+                await websocket.close(CLOSE_LATER, "the store does not answer: try again")
+            return None
         with suppress(WebSocketDisconnect):
             await websocket.send_bytes(encode_message(answer))
             if session is None:

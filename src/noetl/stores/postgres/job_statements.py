@@ -39,73 +39,73 @@ class PostgresJobs:
         if snapshot.seq > version:
             raise ValueError(f"{execution_id}: a snapshot at {snapshot.seq}, but the version is {version}")
         checksum = checksum_of_snapshot(*snapshot)
-        await self._run("put_snapshot", execution_id=execution_id, checksum=checksum, **snapshot._asdict())
-        await self._run("thin_snapshots", execution_id=execution_id)
+        await self.run("put_snapshot", execution_id=execution_id, checksum=checksum, **snapshot._asdict())
+        await self.run("thin_snapshots", execution_id=execution_id)
 
     async def put_rows(self, execution_id: str, version: int, rows: Effects) -> bool:
         if await self._lock(execution_id) != version:
             return False
         for table in _ROW_TABLES:
-            await self._run(f"delete_{table}", execution_id=execution_id)
+            await self.run(f"delete_{table}", execution_id=execution_id)
         await self._put_keyed(execution_id, replace(rows, outbox={}))
-        await self._run("set_served", execution_id=execution_id, served=bool(rows.served))
+        await self.run("set_served", execution_id=execution_id, served=bool(rows.served))
         return True
 
     async def rewrite(self, execution_id: str, facts: Effects, changes: Effects) -> None:
         """Writes facts anew, and applies what differs in timers and messages."""
         columns = dict(zip(FACTS, full_fact_columns(facts), strict=True))
-        await self._run("rewrite", execution_id=execution_id, **columns)
+        await self.run("rewrite", execution_id=execution_id, **columns)
         for name in ("timers", "outbox"):
             gone = [key for key, value in getattr(changes, name).items() if value is None]
-            await self._run(f"drop_{name}", execution_id=execution_id, keys=gone)
+            await self.run(f"drop_{name}", execution_id=execution_id, keys=gone)
         await self._put_keyed(execution_id, changes)
 
     async def forget_snapshots(self, execution_id: str, seqs: Sequence[int]) -> None:
-        await self._run("forget_snapshot", execution_id=execution_id, seqs=[*seqs])
+        await self.run("forget_snapshot", execution_id=execution_id, seqs=[*seqs])
 
     async def put_playbook(self, playbook_hash: str, document: bytes) -> None:
         checksum = checksum_of_document(playbook_hash, document)
-        await self._run("put_playbook", hash=playbook_hash, document=document, checksum=checksum)
+        await self.run("put_playbook", hash=playbook_hash, document=document, checksum=checksum)
 
     async def put_blob(self, name: str, data: bytes) -> None:
-        await self._run("put_blob", name=name, data=data)
+        await self.run("put_blob", name=name, data=data)
 
     async def delete_blobs(self, names: Sequence[str]) -> None:
-        await self._run("delete_blobs", names=[*names])
+        await self.run("delete_blobs", names=[*names])
 
     async def send(self, execution_id: str, body: bytes) -> InboxMessage:
-        rows = await self._run("send", execution_id=execution_id, body=body)
+        rows = await self.run("send", execution_id=execution_id, body=body)
         if not rows:
             raise ExecutionUnknown(f"there is no execution {execution_id}")
         return InboxMessage(rows[0]["id"], execution_id, body)
 
     async def take(self, messages: Sequence[int]) -> None:
-        await self._run("take", ids=[*messages])
+        await self.run("take", ids=[*messages])
 
     async def sent(self, messages: Sequence[int]) -> None:
-        await self._run("sent", ids=[*messages])
+        await self.run("sent", ids=[*messages])
 
     async def delete_execution(self, execution_id: str) -> bool:
         if await self._lock(execution_id) is None:
             return False
         for table in _TABLES_OF_EXECUTION:
-            await self._run(f"delete_{table}", execution_id=execution_id)
+            await self.run(f"delete_{table}", execution_id=execution_id)
         return True
 
     async def put_credential(self, row: SealedCredential) -> bool:
-        await self._run("lock_credentials")
-        return bool(await self._run("put_credential", **row._asdict()))
+        await self.run("lock_credentials")
+        return bool(await self.run("put_credential", **row._asdict()))
 
     async def delete_credential(self, name: str) -> bool:
-        return bool(await self._run("delete_credential", name=name))
+        return bool(await self.run("delete_credential", name=name))
 
     async def rewrap_credentials(
         self, before: Sequence[SealedCredential], after: Sequence[SealedCredential]
     ) -> bool:
-        await self._run("lock_credentials")
+        await self.run("lock_credentials")
         if await self._reader.credentials() != list(before):
             return False
-        await self._run(
+        await self.run(
             "rewrap_credentials",
             names=[row.name for row in after],
             key_ids=[row.key_id for row in after],
@@ -114,43 +114,43 @@ class PostgresJobs:
         return True
 
     async def put_catalog_entry(self, entry: CatalogEntry) -> CatalogEntry:
-        await self._run("lock_path", path=entry.path)
+        await self.run("lock_path", path=entry.path)
         newest = await self._reader.catalog_entry(entry.path, 0)
         if newest is not None and newest.hash == entry.hash:
             return newest
-        rows = await self._run("next_catalog_number", path=entry.path)
+        rows = await self.run("next_catalog_number", path=entry.path)
         numbered = replace(entry, version=rows[0]["version"])
-        await self._run("put_catalog_entry", **asdict(numbered))
+        await self.run("put_catalog_entry", **asdict(numbered))
         return numbered
 
     async def keep_catalog_entries(self, path: str, number: int, entries: Sequence[CatalogEntry]) -> None:
-        await self._run("lock_path", path=path)
+        await self.run("lock_path", path=path)
         for entry in entries:
-            await self._run("keep_catalog_entry", **asdict(entry))
-        await self._run("keep_catalog_number", path=path, version=number)
+            await self.run("keep_catalog_entry", **asdict(entry))
+        await self.run("keep_catalog_number", path=path, version=number)
 
     async def delete_catalog_entries(self, path: str, version: int) -> list[str]:
         running = await self._reader.running_versions(path, version)
         if not running:
-            await self._run("delete_catalog_entries", path=path, version=version)
+            await self.run("delete_catalog_entries", path=path, version=version)
         return running
 
     async def put_api_token(self, token: ApiToken) -> bool:
-        await self._run("lock_tokens")
-        return bool(await self._run("put_api_token", **token._asdict()))
+        await self.run("lock_tokens")
+        return bool(await self.run("put_api_token", **token._asdict()))
 
     async def revoke_api_token(self, name: str, at: int) -> bool:
-        return bool(await self._run("revoke_api_token", name=name, at=at))
+        return bool(await self.run("revoke_api_token", name=name, at=at))
 
     async def put_audit(self, entries: Sequence[AuditEntry]) -> None:
         names = ("at", "by", "roles", "actions", "targets", "addresses", "statuses")
         columns = zip(*(map(storable_text, entry[:-1]) for entry in entries), strict=True)
         if entries:
-            await self._run("put_audit", **dict(zip(names, map(list, columns), strict=True)))
+            await self.run("put_audit", **dict(zip(names, map(list, columns), strict=True)))
 
     async def _lock(self, execution_id: str) -> int | None:
         """The version of an execution, which stays so until the transaction ends; None if there is none."""
-        rows = await self._run("lock_execution", execution_id=execution_id)
+        rows = await self.run("lock_execution", execution_id=execution_id)
         return rows[0]["version"] if rows else None
 
     async def _put_keyed(self, execution_id: str, effects: Effects) -> None:
@@ -160,9 +160,10 @@ class PostgresJobs:
             if rows:
                 arrays = map(list, zip(*rows, strict=True))
                 arguments: dict[str, Any] = dict(zip(_PUT_COLUMNS[name], arrays, strict=True))
-                await self._run(f"put_{name}", execution_id=execution_id, **arguments)
+                await self.run(f"put_{name}", execution_id=execution_id, **arguments)
 
-    async def _run(self, name: str, /, **values: Any) -> list[Any]:
+    async def run(self, name: str, /, **values: Any) -> list[Any]:
+        """The rows that the statement with this name gives."""
         query = number_parameters(WRITE[name])
         arguments = map(storable_text, query.arguments(values))
         rows: list[Any] = await self.connection.fetch(query.text, *arguments)

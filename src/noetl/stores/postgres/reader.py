@@ -112,10 +112,17 @@ class PostgresReader:
 
     async def ready(self, after: int, limit: int) -> list[ReadyRow]:
         rows = await self._fetch("ready", after=after, limit=limit)
-        return [ReadyRow(number, name, key, _ready_run(*run)) for number, name, key, *run in rows]
+        return [ready_row(row) for row in rows]
 
     async def leases(self) -> list[LeaseRow]:
-        return [LeaseRow(name, key, LeasedRun(*run)) for name, key, *run in await self._fetch("leases")]
+        return [_lease_row(row) for row in await self._fetch("leases")]
+
+    async def leases_of(self, sessions: Sequence[str]) -> list[LeaseRow]:
+        return [_lease_row(row) for row in await self._fetch("leases_of", sessions=[*sessions])]
+
+    async def versions(self, execution_ids: Sequence[str]) -> dict[str, int]:
+        rows = await self._fetch("versions", execution_ids=[*execution_ids])
+        return {row["id"]: row["version"] for row in rows}
 
     async def keyed_rows(self, execution_id: str) -> Effects:
         """The rows of one execution that have keys."""
@@ -277,6 +284,16 @@ def _execution_record(row: Any) -> ExecutionRecord:
     return ExecutionRecord(
         execution_id=row["id"], labels=labels, **{name: text_as_written(row[name]) for name in names}
     )
+
+
+def ready_row(row: Any) -> ReadyRow:
+    number, execution_id, key, *run = row
+    return ReadyRow(number, execution_id, key, _ready_run(*run))
+
+
+def _lease_row(row: Any) -> LeaseRow:
+    execution_id, key, *run = row
+    return LeaseRow(execution_id, key, LeasedRun(*run))
 
 
 def _ready_run(pool: str, kinds: str, priority: int) -> ReadyRun:

@@ -39,6 +39,7 @@ from noetl.stores.postgres.doorbell import Doorbell
 from noetl.stores.postgres.partitions import EventPartitions
 from noetl.stores.postgres.queries import READ
 from noetl.stores.postgres.reader import PostgresReader
+from noetl.stores.postgres.server_rows import PostgresSharedRows
 from noetl.stores.postgres.writer import PostgresWriter
 
 T = TypeVar("T")
@@ -79,6 +80,7 @@ class PostgresStore:
         self._checks = PostgresReaders(
             [PostgresConnection(address, schema.prepare, no_limit)], schema.failure
         )
+        self.shared = PostgresSharedRows(self._writer, self._read)
         self._closed = False
 
     async def commit(self, appends: Sequence[Append]) -> list[Verdict]:
@@ -95,7 +97,7 @@ class PostgresStore:
     async def feed_end(self) -> int:
         return await self._read(lambda reader: reader.feed_end())
 
-    def changes(self) -> AsyncIterator[None]:
+    def changes(self) -> AsyncIterator[frozenset[str] | None]:
         return self._doorbell.hear()
 
     async def execution(self, execution_id: str) -> ExecutionRecord | None:

@@ -6,7 +6,7 @@ appends gather, and the next one takes them all.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from itertools import chain, islice
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -39,12 +39,14 @@ class _QueuedWork(NamedTuple):
     work: Work
     weight: int
     answer: asyncio.Future[Any]
+    rings: bool
 
 
 class PostgresWriter:
     """Runs work in the order of the calls. Belongs to one event loop.
 
-    `patience` is for how many seconds a lost connection is tried again before StoreError.
+    `patience` is for how many seconds a lost connection is tried again before StoreError. `on_written` gets
+    the executions that were written to.
     """
 
     def __init__(
@@ -54,7 +56,7 @@ class PostgresWriter:
         label: str,
         *,
         patience: float,
-        on_written: Callable[[], None],
+        on_written: Callable[[Collection[str]], None],
     ) -> None:
         self._connection = connection
         self._schema = schema
@@ -75,9 +77,12 @@ class PostgresWriter:
         verdicts: list[Verdict] = await self._enqueue(appends)
         return verdicts
 
-    async def run_job(self, job: Job[T]) -> T:
-        """The result of `job`. What it raises comes through; StoreError if the database fails."""
-        result: T = await self._enqueue(job)
+    async def run_job(self, job: Job[T], *, rings: bool = True) -> T:
+        """The result of `job`. What it raises comes through; StoreError if the database fails.
+
+        `rings`: others want to know of it.
+        """
+        result: T = await self._enqueue(job, rings=rings)
         return result
 
     async def close(self) -> None:
@@ -88,7 +93,7 @@ class PostgresWriter:
             await asyncio.shield(self._task)
         await self._connection.close()
 
-    async def _enqueue(self, work: Work) -> Any:
+    async def _enqueue(self, work: Work, *, rings: bool = True) -> Any:
         weight = _weight(work)
         async with self._queue_lock:  # fair: who came first is queued first
             while self.queued_bytes and self.queued_bytes + weight > QUEUE_BYTES:
@@ -98,7 +103,7 @@ class PostgresWriter:
                 raise StoreClosed(f"{self._label} is closed")
             answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             self.queued_bytes += weight
-            self._queue.append(_QueuedWork(work, weight, answer))
+            self._queue.append(_QueuedWork(work, weight, answer, rings))
             if self._task is None or self._task.done():
                 self._task = asyncio.create_task(self._work_off())
         return await answer
@@ -178,7 +183,9 @@ class PostgresWriter:
             else:
                 queued.answer.set_result(results[number])
         self._space_freed.set()
-        self._on_written()
+        if any(queued.rings for queued in group):
+            appends = chain.from_iterable(queued.work for queued in group if not callable(queued.work))
+            self._on_written({append.execution_id for append in appends})
 
 
 class _Request:

@@ -92,7 +92,7 @@ WITH asked AS MATERIALIZED (
   INSERT INTO timer (execution_id, key, due)
   SELECT id, key, due FROM unnest(:timer_ids::text[], :timer_keys::text[], :timer_due::bigint[]) AS new(id, key, due)
   WHERE (id IN (SELECT id FROM won)) IS TRUE
-  ON CONFLICT (execution_id, key) DO UPDATE SET due = excluded.due
+  ON CONFLICT (execution_id, key) DO UPDATE SET due = excluded.due, taken_until = DEFAULT
 )
 
 -- name: clear_timers
@@ -108,7 +108,7 @@ WITH asked AS MATERIALIZED (
   FROM unnest(:outbox_ids::text[], :outbox_keys::text[], :outbox_bodies::bytea[]) WITH ORDINALITY AS new(id, key, body, place)
   WHERE (id IN (SELECT id FROM won)) IS TRUE
   ORDER BY place
-  ON CONFLICT (execution_id, key) DO UPDATE SET id = DEFAULT, body = excluded.body
+  ON CONFLICT (execution_id, key) DO UPDATE SET id = DEFAULT, body = excluded.body, taken_until = DEFAULT
 )
 
 -- name: clear_outbox
@@ -126,7 +126,7 @@ WITH asked AS MATERIALIZED (
   WHERE (id IN (SELECT id FROM won)) IS TRUE
   ORDER BY place
   ON CONFLICT (execution_id, key) DO UPDATE SET
-    id = DEFAULT, pool = excluded.pool, kinds = excluded.kinds, priority = excluded.priority
+    id = DEFAULT, pool = excluded.pool, kinds = excluded.kinds, priority = excluded.priority, taken_until = DEFAULT
 )
 
 -- name: clear_ready

@@ -107,6 +107,12 @@ SELECT id, execution_id, key, pool, kinds, priority FROM ready WHERE id > :after
 -- name: leases
 SELECT execution_id, key, session, fence FROM lease ORDER BY execution_id, key;
 
+-- name: leases_of
+SELECT execution_id, key, session, fence FROM lease WHERE session = ANY(:sessions::text[]);
+
+-- name: versions
+SELECT id, version FROM execution WHERE id = ANY(:execution_ids::text[]);
+
 -- name: keyed_rows
 -- All rows of an execution that have keys, in one answer.
 SELECT 'served' AS place, '' AS key, served::integer::bigint AS number, NULL::bytea AS body, '' AS first, '' AS second, 0::bigint AS id

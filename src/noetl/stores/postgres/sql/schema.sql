@@ -18,6 +18,9 @@
 --
 -- A checksum says that bytes are those that were written (`noetl.stores.checksums`).
 --
+-- Any number of servers may use a store. What one of them does for a row of `timer`, `outbox`, `ready` or `inbox` it
+-- takes first: others leave the row alone until `taken_until`, and find it again if that server is gone.
+--
 -- Texts are compared as bytes. Times are microseconds since 1970, UTC. An empty text and 0 stand for "none".
 -- A change here is also a new file in migrations/; a test proves that both lead to the same schema.
 
@@ -82,7 +85,8 @@ CREATE TABLE playbook (
 CREATE TABLE inbox (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   execution_id text COLLATE "C" NOT NULL,
-  body bytea NOT NULL
+  body bytea NOT NULL,
+  taken_until timestamptz NOT NULL DEFAULT '-infinity'
 );
 
 CREATE INDEX inbox_execution ON inbox (execution_id);
@@ -100,6 +104,7 @@ CREATE TABLE timer (
   execution_id text COLLATE "C" NOT NULL,
   key text COLLATE "C" NOT NULL,
   due bigint NOT NULL,
+  taken_until timestamptz NOT NULL DEFAULT '-infinity',
   PRIMARY KEY (execution_id, key)
 );
 
@@ -110,6 +115,7 @@ CREATE TABLE outbox (
   execution_id text COLLATE "C" NOT NULL,
   key text COLLATE "C" NOT NULL,
   body bytea NOT NULL,
+  taken_until timestamptz NOT NULL DEFAULT '-infinity',
   UNIQUE (execution_id, key)
 );
 
@@ -121,8 +127,11 @@ CREATE TABLE ready (
   pool text COLLATE "C" NOT NULL,
   kinds text COLLATE "C" NOT NULL,     -- of the tools that its worker must have, with commas
   priority bigint NOT NULL,
+  taken_until timestamptz NOT NULL DEFAULT '-infinity',
   UNIQUE (execution_id, key)
 );
+
+CREATE INDEX ready_pool ON ready (pool, priority DESC, id);
 
 -- Runs that a worker process owns.
 CREATE TABLE lease (
@@ -133,10 +142,26 @@ CREATE TABLE lease (
   PRIMARY KEY (execution_id, key)
 );
 
--- When the server that has the lock was last heard. A crash of the database empties it, and takes the lock, too.
-CREATE UNLOGGED TABLE server (
-  process integer PRIMARY KEY,         -- of PostgreSQL, behind the connection that has the lock
-  beat_at timestamptz NOT NULL
+CREATE INDEX lease_session ON lease (session);
+
+-- Worker processes, and until when they count as alive. Who finds one that does not takes it, ends its leases and
+-- removes it; from then on it cannot be revived. A crash of the database empties it: then all have one more ttl.
+CREATE UNLOGGED TABLE session (
+  id text COLLATE "C" PRIMARY KEY,
+  server text COLLATE "C" NOT NULL,    -- the server process that it is connected to
+  connection integer NOT NULL,         -- how many times it has registered
+  token text COLLATE "C" NOT NULL,     -- the name of the token that it came with
+  worker text COLLATE "C" NOT NULL,
+  ttl interval NOT NULL,
+  expires_at timestamptz NOT NULL,
+  taken_until timestamptz NOT NULL DEFAULT '-infinity'
+);
+
+-- What one server does for all, until another one may.
+CREATE UNLOGGED TABLE turn (
+  name text COLLATE "C" PRIMARY KEY,
+  server text COLLATE "C" NOT NULL,
+  expires_at timestamptz NOT NULL
 );
 
 CREATE TABLE credential (

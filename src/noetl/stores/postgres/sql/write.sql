@@ -14,11 +14,11 @@ UPDATE execution SET served = :served WHERE id = :execution_id;
 
 -- name: put_timers
 INSERT INTO timer (execution_id, key, due) SELECT :execution_id, * FROM unnest(:keys::text[], :due::bigint[])
-ON CONFLICT (execution_id, key) DO UPDATE SET due = excluded.due;
+ON CONFLICT (execution_id, key) DO UPDATE SET due = excluded.due, taken_until = DEFAULT;
 
 -- name: put_outbox
 INSERT INTO outbox (execution_id, key, body) SELECT :execution_id, * FROM unnest(:keys::text[], :bodies::bytea[])
-ON CONFLICT (execution_id, key) DO UPDATE SET id = DEFAULT, body = excluded.body;
+ON CONFLICT (execution_id, key) DO UPDATE SET id = DEFAULT, body = excluded.body, taken_until = DEFAULT;
 
 -- name: put_ready
 INSERT INTO ready (execution_id, key, pool, kinds, priority)
@@ -160,26 +160,96 @@ UPDATE execution SET
   next_wake = :next_wake, ended_at = :ended_at, expires_at = :expires_at, forked_from = :forked_from
 WHERE id = :execution_id;
 
--- name: take_server_lock
+-- name: use_database
+SELECT pg_try_advisory_lock_shared(hashtext('noetl server'), hashtext(current_schema()));
+
+-- name: have_database
 SELECT pg_try_advisory_lock(hashtext('noetl server'), hashtext(current_schema()));
 
--- name: have_server_lock
+-- name: has_lock
 SELECT EXISTS (
   SELECT FROM pg_locks
   WHERE locktype = 'advisory' AND granted AND pid = pg_backend_pid() AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND classid::bigint = (hashtext('noetl server')::bigint & 4294967295) AND objid::bigint = (hashtext(current_schema())::bigint & 4294967295)
 );
 
--- name: server_lock_holder
-SELECT pg_locks.pid, coalesce(client_addr::text, 'a local socket') AS address, date_trunc('second', backend_start) AS since,
-  extract(epoch FROM clock_timestamp() - coalesce(beat_at, backend_start))::float8 AS silence
-FROM pg_locks JOIN pg_stat_activity USING (pid) LEFT JOIN server ON process = pid
-WHERE locktype = 'advisory' AND granted AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-  AND classid::bigint = (hashtext('noetl server')::bigint & 4294967295) AND objid::bigint = (hashtext(current_schema())::bigint & 4294967295);
+-- name: take_timers
+-- By `ctid`, here and below: rows that are locked stay where they are, and no plan can take a longer way to them.
+UPDATE timer SET taken_until = clock_timestamp() + :hold::interval
+WHERE ctid = ANY(ARRAY(
+  SELECT ctid FROM timer WHERE due <= :until AND taken_until < clock_timestamp()
+  ORDER BY due LIMIT :limit FOR UPDATE SKIP LOCKED
+))
+RETURNING due, execution_id, key;
 
--- name: beat
-INSERT INTO server (process, beat_at) VALUES (pg_backend_pid(), clock_timestamp())
-ON CONFLICT (process) DO UPDATE SET beat_at = excluded.beat_at;
+-- name: take_outbox
+UPDATE outbox SET taken_until = clock_timestamp() + :hold::interval
+WHERE ctid = ANY(ARRAY(
+  SELECT ctid FROM outbox WHERE taken_until < clock_timestamp() ORDER BY id LIMIT :limit FOR UPDATE SKIP LOCKED
+))
+RETURNING id, execution_id, key, body;
 
--- name: forget_beats
-DELETE FROM server;
+-- name: take_inbox
+UPDATE inbox SET taken_until = clock_timestamp() + :hold::interval
+WHERE ctid = ANY(ARRAY(
+  SELECT ctid FROM inbox WHERE taken_until < clock_timestamp() ORDER BY id LIMIT :limit FOR UPDATE SKIP LOCKED
+))
+RETURNING id, execution_id, body;
+
+-- name: take_ready
+UPDATE ready SET taken_until = clock_timestamp() + :hold::interval
+WHERE ctid = ANY(ARRAY(
+  SELECT ctid FROM ready
+  WHERE pool = :pool AND string_to_array(kinds, ',') <@ :kinds::text[] AND taken_until < clock_timestamp()
+  ORDER BY priority DESC, id LIMIT :limit FOR UPDATE SKIP LOCKED
+))
+RETURNING id, execution_id, key, pool, kinds, priority;
+
+-- name: lock_session
+SELECT connection, token, taken_until > '-infinity' AS taken FROM session WHERE id = :session FOR UPDATE;
+
+-- name: put_session
+INSERT INTO session (id, server, connection, token, worker, ttl, expires_at)
+VALUES (:session, :server, :connection, :token, :worker, :ttl::interval, clock_timestamp() + :ttl::interval)
+ON CONFLICT (id) DO UPDATE SET
+  server = excluded.server, connection = excluded.connection, token = excluded.token, worker = excluded.worker,
+  ttl = excluded.ttl, expires_at = excluded.expires_at;
+
+-- name: beat_sessions
+UPDATE session SET expires_at = clock_timestamp() + ttl
+WHERE id = ANY(:sessions::text[]) AND server = :server AND taken_until = '-infinity'
+RETURNING id;
+
+-- name: end_session
+UPDATE session SET expires_at = '-infinity' WHERE id = :session AND server = :server;
+
+-- name: find_sessions
+-- Of leases that no session has: they live for one more ttl.
+INSERT INTO session (id, server, connection, token, worker, ttl, expires_at)
+SELECT DISTINCT lease.session, '', 0, '', '', :ttl::interval, clock_timestamp() + :ttl::interval
+FROM lease WHERE NOT EXISTS (SELECT FROM session WHERE id = lease.session)
+ON CONFLICT DO NOTHING;
+
+-- name: spare_sessions
+UPDATE session SET expires_at = clock_timestamp() + ttl
+WHERE expires_at < clock_timestamp() AND expires_at > '-infinity' AND taken_until = '-infinity';
+
+-- name: take_dead_sessions
+UPDATE session SET taken_until = clock_timestamp() + :hold::interval
+WHERE ctid = ANY(ARRAY(
+  SELECT ctid FROM session WHERE expires_at < clock_timestamp() AND taken_until < clock_timestamp()
+  LIMIT :limit FOR UPDATE SKIP LOCKED
+))
+RETURNING id, worker;
+
+-- name: forget_session
+DELETE FROM session WHERE id = :session AND taken_until > '-infinity' AND NOT EXISTS (SELECT FROM lease WHERE session = :session);
+
+-- name: take_turn
+INSERT INTO turn (name, server, expires_at) VALUES (:name, :server, clock_timestamp() + :hold::interval)
+ON CONFLICT (name) DO UPDATE SET server = excluded.server, expires_at = excluded.expires_at
+WHERE turn.server = excluded.server OR turn.expires_at < clock_timestamp()
+RETURNING name;
+
+-- name: end_turn
+DELETE FROM turn WHERE name = :name AND server = :server;
