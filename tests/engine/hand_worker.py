@@ -1,7 +1,7 @@
 """A server engine and a worker in one loop: the worker says what the test wants it to say."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -53,13 +53,20 @@ PATIENCE = 30.0
 
 
 class ForgetfulStore(SqliteStore):
-    """Writes, and loses the next answer if it is told to; is busy for the next reads, as many as it is told."""
+    """Writes, and loses the next answer if it is told to; is busy for the next reads, as many as it is told.
 
+    `meanwhile` is called, once, when there is something to write and before it is.
+    """
+
+    meanwhile: Callable[[], Awaitable[None]] | None = None
     loses_answer = False
     busy_reads = 0
     timer_reads = 0
 
     async def commit(self, appends: Sequence[Append]) -> list[Verdict]:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            await meanwhile()
         verdicts = await super().commit(appends)
         if self.loses_answer:
             self.loses_answer = False

@@ -455,6 +455,31 @@ def test_a_command_is_refused_if_what_somebody_else_wrote_does_not_let_it_happen
     play(test)
 
 
+def test_so_is_what_is_asked_while_that_is_found_out(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            worker = HandWorker(server)
+            await worker.register()
+            execution_id = await server.start(SIGNAL)
+            await suspend(worker, await worker.command(), reason="signal", signal="go")
+            await server.append_elsewhere(execution_id, PlaybookProcessed(status="failed"))
+            submissions: list[asyncio.Task[None]] = []
+
+            async def ask_more() -> None:
+                submissions.append(asyncio.create_task(server.engine.submit(execution_id, Signal("more"))))
+                await asyncio.sleep(0)
+
+            server.store.meanwhile = ask_more
+            with pytest.raises(Refused):
+                await server.engine.submit(execution_id, Signal("some"))
+            with pytest.raises(Refused):
+                await submissions[0]
+            await server.start(CHAIN)
+            assert await worker.end(await worker.command()) == "durable", "all else goes on"
+
+    play(test)
+
+
 def test_a_commit_whose_answer_was_lost_is_found_written(tmp_path: Path) -> None:
     async def test() -> None:
         async with hand_server(tmp_path) as server:
