@@ -15,7 +15,9 @@ from noetl.engine.history.store_check import check_store
 from noetl.engine.service import AlreadyRunning
 from noetl.events.bodies import (
     CtxPatched,
+    EventBody,
     ExecutionPaused,
+    LeaseExpired,
     PlaybookProcessed,
     RunSuspended,
     StepDone,
@@ -23,7 +25,9 @@ from noetl.events.bodies import (
 )
 from noetl.events.event import Event
 from noetl.kernel.errors import Refused
+from noetl.kernel.net import decider
 from noetl.kernel.net.commands import Cancel, Pause, Signal
+from noetl.kernel.net.routing import decide_routing
 from noetl.local import Local
 from noetl.ports.control import RunCommand
 from noetl.ports.store import Effects, StoreFull
@@ -588,8 +592,46 @@ def test_whatever_time_a_worker_names_its_row_can_be_stored(tmp_path: Path, unti
             await worker.register()
             execution_id = await server.start(WAIT)
             await suspend(worker, await worker.command(), reason="signal", signal="go", until=until)
+            if until < 0:
+                await server.wait_for(execution_id, "RunResumed")
             await check_rows(server, execution_id)
             await server.engine.submit(execution_id, Cancel())
             await server.wait_for(execution_id, "PlaybookProcessed")
+
+    play(test)
+
+
+def test_a_report_that_a_bug_keeps_from_being_decided_is_as_if_it_had_not_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = iter([RuntimeError("a bug")])
+
+    def decide_wrongly(*arguments: Any) -> list[EventBody]:
+        for fault in faults:
+            raise fault
+        return decide_routing(*arguments)
+
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            worker = HandWorker(server)
+            await worker.register(slots=2)
+            broken, other = await server.start(CHAIN), await server.start(CHAIN)
+            commands = {command.execution: command for command in [await worker.command() for _ in range(2)]}
+            monkeypatch.setattr(decider, "decide_routing", decide_wrongly)
+            lease = lease_of(commands[broken])
+            end = StepDone(run=lease.run)
+            assert await worker.report(lease, 0, end, done=True) != "durable"
+            assert await worker.report(lease, 0, end, done=True) == "lost"
+            expired = await server.wait_for(broken, "LeaseExpired")
+            names = await server.names(broken)
+            assert names[-3:] == ["TokenClaimed", "LeaseExpired", "TokenClaimed"], "and somebody has it again"
+            assert isinstance(expired.body, LeaseExpired)
+            assert expired.body.reason == "expired", "so that this has an end"
+            again = await worker.command()
+            assert again.execution == broken
+            for command in (again, commands[other]):
+                assert await worker.end(command) == "durable"
+            for execution_id in (broken, other):
+                await check_rows(server, execution_id)
 
     play(test)

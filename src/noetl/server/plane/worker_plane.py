@@ -95,7 +95,12 @@ class WorkerPlane(EngineListener):
             self.credential_checks.admits,
         )
         self._reports = ReportRecorder(
-            service.registry, self._leases, self._dispatcher, end_leases=self._end_leases, logs=logs
+            service.registry,
+            self._leases,
+            self._dispatcher,
+            end_leases=self._end_leases,
+            start_over=self._start_over,
+            logs=logs,
         )
 
     @property
@@ -266,6 +271,19 @@ class WorkerPlane(EngineListener):
                 return  # this process ends, and the next one finds the leases in its rows
             if lease.live.loaded:
                 self._end_leases([lease], "expired")
+
+    def _start_over(self, lease: Lease) -> None:
+        """Its execution is read again, and it ends as a loss, which is counted: so this has an end."""
+        self._leases.remove(lease)
+
+        async def start_over() -> None:
+            try:
+                await self._service.commit_log.decide_again(lease.live)
+            except StoreError:
+                return  # this process ends, or nothing can be done with the execution before the next one
+            await self._lose([lease])
+
+        self._service.spawn(start_over())
 
     def _end_leases(
         self, leases: Iterable[Lease], reason: LeaseEnd, error: ErrorInfo | None = None
