@@ -34,6 +34,7 @@ from noetl.server.http.endpoint import Endpoint
 from noetl.server.plane.worker_plane import WorkerPlane
 from noetl.server.plane.worker_routes import worker_routes
 from tests.cli.command_line import environment, run
+from tests.plane.plane_processes import WorkerProcess
 from tests.server.server_process import GREET, ServerProcess, command, server_process
 
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -356,6 +357,27 @@ def test_tls_is_spoken_with_the_certificate_that_was_given(
             env={"SSL_CERT_FILE": str(ca), "NOETL_TOKEN": server.token},
         )
         assert (listed.code, listed.json) == (0, {"executions": [], "next": None})
+
+
+def test_workers_speak_tls_and_so_do_their_heartbeats(
+    tmp_path: Path, authority: tuple[Path, Path, Path]
+) -> None:
+    ca, certificate, key = authority
+    tls = ("--tls-cert", str(certificate), "--tls-key", str(key))
+    with server_process(tmp_path, *tls, worker=False, env={"NOETL_LEASE_TTL": "3"}) as server:
+        client = Client(server.url, server.token, ca=ca)
+        token = (server.home / "worker.token").read_text().strip()
+        worker = WorkerProcess(server.url, tmp_path, NOETL_TOKEN=token, SSL_CERT_FILE=str(ca))
+        try:
+            worker.wait_for("registered with")
+            ages = [0.0]
+            while ages[-1] >= max(ages):  # until it is heard of again
+                ages.append(client.workers().workers[0].heartbeat_age)
+            client.register(GREET)
+            started = client.start(StartExecution(path="examples/greet"))
+            assert client.wait(started.execution_id).status == "completed"
+        finally:
+            assert worker.stop() == 0
 
 
 def test_a_certificate_that_cannot_be_used_is_said_before_anything_starts(tmp_path: Path) -> None:
