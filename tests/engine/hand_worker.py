@@ -43,6 +43,7 @@ from noetl.ports.store import (
     Timer,
     Verdict,
 )
+from noetl.server.plane.sessions import WorkerSession
 from noetl.server.server_engine import ServerEngine
 from noetl.stores.ownership import Owners
 from noetl.stores.sqlite.store import SqliteStore
@@ -188,6 +189,14 @@ class HandWorker:
         return self._session.id
 
     async def register(self, session: str = "", held: Sequence[RunLease] = (), slots: int = 1) -> str:
+        opened = await self.connect(session, held, slots)
+        assert opened is not None
+        self._session = opened
+        return opened.id
+
+    async def connect(
+        self, session: str, held: Sequence[RunLease] = (), slots: int = 1
+    ) -> WorkerSession | None:
         about = Register(
             protocol=PROTOCOL,
             session=session,
@@ -197,10 +206,7 @@ class HandWorker:
             slots=slots,
             held=tuple(held),
         )
-        opened, _ = await self._plane.register(about)
-        assert opened is not None
-        self._session = opened
-        return opened.id
+        return (await self._plane.register(about))[0]
 
     async def _receive(self) -> None:
         for message in await asyncio.wait_for(self._session.outgoing.take(), PATIENCE):

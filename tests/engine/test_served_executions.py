@@ -635,3 +635,23 @@ def test_a_report_that_a_bug_keeps_from_being_decided_is_as_if_it_had_not_come(
                 await check_rows(server, execution_id)
 
     play(test)
+
+
+def test_who_registers_once_more_before_the_first_time_is_through_keeps_what_it_holds(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path, memory=NOTHING) as server:
+            worker = HandWorker(server)
+            session = await worker.register()
+            execution_id = await server.start(CHAIN)
+            command = await worker.command()
+            await server.start(CHAIN)  # so that the first one goes out of memory
+            assert not server.engine.is_running(execution_id)
+            server.store.busy_reads = 1
+            early = asyncio.create_task(HandWorker(server).connect(session))
+            await asyncio.sleep(0)
+            await worker.register(session, [lease_of(command)])
+            assert await early is None, "that connection is nobody's"
+            assert await worker.end(command) == "durable"
+            assert "LeaseExpired" not in await server.names(execution_id)
+
+    play(test)

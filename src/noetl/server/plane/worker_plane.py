@@ -54,6 +54,7 @@ from noetl.server.plane.sessions import (
     Lease,
     LeaseEnd,
     Leases,
+    Outgoing,
     Sessions,
     WorkerSession,
     lost_news,
@@ -324,6 +325,7 @@ class WorkerPlane(EngineListener):
             return None, Rejected(code="forbidden", message="this session is that of another token")
         session.token = token
         session.connect()
+        outgoing = session.outgoing
         session.describe(message)
         session.internal = location == "server"
         self.sessions.beat(session)
@@ -338,14 +340,20 @@ class WorkerPlane(EngineListener):
             slots=session.slots,
             runs=len(message.held),
         )
+        welcome = Registered(session=session.id, ttl=self.sessions.ttl, server=self._release)
         with self._pinned(session):
             await self._load_leased(session.leases.values())
+            if session.outgoing is not outgoing:
+                return None, welcome  # it came back meanwhile, and this connection is nobody's
             self._tell_held(session, set(message.held))
         self._dispatcher.dispatch()
-        return session, Registered(session=session.id, ttl=self.sessions.ttl, server=self._release)
+        return session, welcome
 
-    def disconnected(self, session: WorkerSession) -> None:
+    def disconnected(self, session: WorkerSession, outgoing: Outgoing) -> None:
         """A connection ended. Who takes nothing and holds nothing has left; others may come back."""
+        if session.outgoing is not outgoing:
+            return  # it has come back already
+        session.away = True
         if not session.slots and not session.leases:
             self.sessions.end(session)
 
