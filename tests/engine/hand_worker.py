@@ -62,6 +62,7 @@ class ForgetfulStore(SqliteStore):
     meanwhile: Callable[[], Awaitable[None]] | None = None
     loses_answer = False
     busy_reads = 0
+    busy_timers = 0
     timer_reads = 0
 
     async def commit(self, appends: Sequence[Append]) -> list[Verdict]:
@@ -80,6 +81,9 @@ class ForgetfulStore(SqliteStore):
 
     async def timers(self, *, until: int | None = None, limit: int = 1_000) -> list[Timer]:
         self.timer_reads += 1
+        if self.busy_timers:
+            self.busy_timers -= 1
+            raise StoreBusy("somebody else has it")
         return await super().timers(until=until, limit=limit)
 
     async def outbox(self, **page: int) -> list[OutboxMessage]:

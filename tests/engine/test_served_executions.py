@@ -26,7 +26,7 @@ from noetl.events.bodies import (
 from noetl.events.event import Event
 from noetl.kernel.errors import Refused
 from noetl.kernel.net import decider
-from noetl.kernel.net.commands import Cancel, Pause, Signal
+from noetl.kernel.net.commands import Cancel, Pause, Signal, SkipStep
 from noetl.kernel.net.routing import decide_routing
 from noetl.local import Local
 from noetl.ports.control import RunCommand
@@ -181,6 +181,20 @@ def test_a_timer_that_leads_to_nothing_does_not_keep_the_server_busy(tmp_path: P
     play(test)
 
 
+def test_a_timer_goes_off_though_the_store_was_busy_then(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            worker = HandWorker(server)
+            await worker.register()
+            execution_id = await server.start(WAIT)
+            server.store.busy_timers = 1
+            await suspend(worker, await worker.command(), reason="wait", until=SYSTEM.now() + 100_000)
+            await server.wait_for(execution_id, "RunResumed")
+            assert server.store.busy_timers == 0
+
+    play(test)
+
+
 def test_a_deadline_ends_what_is_not_in_memory(tmp_path: Path) -> None:
     async def test() -> None:
         async with hand_server(tmp_path, memory=NOTHING) as server:
@@ -262,6 +276,40 @@ def test_a_parent_that_is_not_in_memory_hears_of_the_end_of_its_child(tmp_path: 
             assert resumed.body.reason == "child"
             assert (await worker.command()).execution == parent
             assert await server.store.outbox() == []
+
+    play(test)
+
+
+TWINS = """\
+- step: start
+  next: {spec: {mode: inclusive}, arcs: [{step: left}, {step: right}]}
+- step: left
+  tool: {kind: playbook, path: child}
+- step: right
+  tool: {kind: playbook, path: child}
+"""
+
+
+def test_only_the_child_that_nobody_waits_for_is_cancelled(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path, memory=NOTHING) as server:
+            worker = HandWorker(server)
+            await worker.register(slots=9)
+            await server.register_playbook("child", CHAIN, at=1)
+            parent = await server.start(TWINS)
+            children = []
+            for command in [await worker.command() for _ in range(2)]:
+                await suspend_for_child(server, worker, command)
+                children.append(await server.child_of(parent, lease_of(command).run))
+            for _ in children:
+                await worker.command()
+            assert await server.engine.take_up(parent)
+            await server.engine.submit(parent, SkipStep("left"))
+            await server.wait_for(children[0], "CancelRequested")
+            async for _ in server.store.changes():
+                if not await server.store.outbox():
+                    break
+            assert "CancelRequested" not in await server.names(children[1])
 
     play(test)
 
