@@ -280,6 +280,41 @@ def test_a_parent_that_is_not_in_memory_hears_of_the_end_of_its_child(tmp_path: 
     play(test)
 
 
+def look_at_outbox(server: HandServer) -> list[int]:
+    """Gets the number of messages in it while the commit after the next waits, and all else goes on."""
+    counts: list[int] = []
+
+    async def look() -> None:
+        for _ in range(20):
+            await server.store.put_blob("turn", b"")  # behind whatever else is to be written
+            counts.append(len(await server.store.outbox()))
+
+    async def look_at_the_next() -> None:
+        server.store.meanwhile = look
+
+    server.store.meanwhile = look_at_the_next
+    return counts
+
+
+def test_the_end_of_a_child_is_kept_until_its_parent_has_it(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path, memory=NOTHING) as server:
+            worker = HandWorker(server)
+            await worker.register()
+            parent, command = await start_family(server, worker)
+            await worker.end(command)
+            last = await worker.command()
+            message_counts = look_at_outbox(
+                server
+            )  # first the end is written, then what its parent makes of it
+            await worker.end(last)
+            await server.wait_for(parent, "RunResumed")
+            assert set(message_counts) == {1}
+            assert await server.store.outbox() == []
+
+    play(test)
+
+
 TWINS = """\
 - step: start
   next: {spec: {mode: inclusive}, arcs: [{step: left}, {step: right}]}
@@ -303,9 +338,13 @@ def test_only_the_child_that_nobody_waits_for_is_cancelled(tmp_path: Path) -> No
                 children.append(await server.child_of(parent, lease_of(command).run))
             for _ in children:
                 await worker.command()
+            message_counts = look_at_outbox(
+                server
+            )  # first what is asked of the parent is written, then of its child
             assert await server.engine.take_up(parent)
             await server.engine.submit(parent, SkipStep("left"))
             await server.wait_for(children[0], "CancelRequested")
+            assert set(message_counts) == {1}, "a crash before that is written must not lose it"
             async for _ in server.store.changes():
                 if not await server.store.outbox():
                     break
