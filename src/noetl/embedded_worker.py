@@ -175,4 +175,4 @@ class _PlaneConnection:
         if self._superseded is not None:
             self._superseded.cancel()
         if self._session is not None:
-            self._plane.disconnected(self._session)
+            self._plane.disconnected(self._session, self._session.outgoing)

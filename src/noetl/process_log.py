@@ -77,6 +77,11 @@ class LogEvent(Enum):
         "With the kind of the error and the step; the execution itself has more.",
     )
     LEASE_EXPIRED = ("lease expired", "warning", "A run was lost with its worker, and goes on elsewhere.")
+    REPORT_BROKEN = (
+        "report broken",
+        "error",
+        "A bug of ours: what a worker reports of a run cannot be decided. It loses the run.",
+    )
     WORKER_CONNECTED = ("worker connected", "info", "A worker process registered, or came back.")
     WORKER_REJECTED = (
         "worker rejected",

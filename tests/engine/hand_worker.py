@@ -1,7 +1,7 @@
 """A server engine and a worker in one loop: the worker says what the test wants it to say."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -27,6 +27,8 @@ from noetl.ports.control import (
     Message,
     News,
     Register,
+    Registered,
+    Rejected,
     Release,
     RunCommand,
     RunLease,
@@ -44,6 +46,7 @@ from noetl.ports.store import (
     Timer,
     Verdict,
 )
+from noetl.server.plane.sessions import WorkerSession
 from noetl.server.server_engine import ServerEngine
 from noetl.stores.ownership import Owners
 from noetl.stores.sqlite.store import SqliteStore
@@ -54,13 +57,21 @@ PATIENCE = 30.0
 
 
 class ForgetfulStore(SqliteStore):
-    """Writes, and loses the next answer if it is told to; is busy for the next reads, as many as it is told."""
+    """Writes, and loses the next answer if it is told to; is busy for the next reads, as many as it is told.
 
+    `meanwhile` is called, once, when there is something to write and before it is.
+    """
+
+    meanwhile: Callable[[], Awaitable[None]] | None = None
     loses_answer = False
     busy_reads = 0
+    busy_timers = 0
     timer_reads = 0
 
     async def commit(self, appends: Sequence[Append]) -> list[Verdict]:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            await meanwhile()
         verdicts = await super().commit(appends)
         if self.loses_answer:
             self.loses_answer = False
@@ -73,6 +84,9 @@ class ForgetfulStore(SqliteStore):
 
     async def timers(self, *, until: int | None = None, limit: int = 1_000) -> list[Timer]:
         self.timer_reads += 1
+        if self.busy_timers:
+            self.busy_timers -= 1
+            raise StoreBusy("somebody else has it")
         return await super().timers(until=until, limit=limit)
 
     async def outbox(self, **page: int) -> list[OutboxMessage]:
@@ -188,6 +202,20 @@ class HandWorker:
     async def register(
         self, session: str = "", held: Sequence[RunLease] = (), slots: int = 1, connection: int = 0
     ) -> str:
+        opened, refused = await self._ask(session, held, slots, connection)
+        if opened is None:
+            raise RegistrationRefused(refused)
+        self._session = opened
+        return opened.id
+
+    async def connect(
+        self, session: str, held: Sequence[RunLease] = (), slots: int = 1
+    ) -> WorkerSession | None:
+        return (await self._ask(session, held, slots, 0))[0]
+
+    async def _ask(
+        self, session: str, held: Sequence[RunLease], slots: int, connection: int
+    ) -> tuple[WorkerSession | None, Registered | Rejected]:
         about = Register(
             protocol=PROTOCOL,
             session=session,
@@ -198,16 +226,12 @@ class HandWorker:
             held=tuple(held),
             connection=connection,
         )
-        opened, refused = await self._plane.register(about)
-        if opened is None:
-            raise RegistrationRefused(refused)
-        self._session = opened
-        return opened.id
+        return await self._plane.register(about)
 
     async def leave(self) -> None:
         """Gives back what it has, and is gone."""
         await self._plane.answer(self._session, Release(runs=(), leaving=True))
-        self._plane.disconnected(self._session)
+        self._plane.disconnected(self._session, self._session.outgoing)
 
     async def _receive(self) -> None:
         for message in await asyncio.wait_for(self._session.outgoing.take(), PATIENCE):

@@ -15,7 +15,9 @@ from noetl.engine.history.store_check import check_store
 from noetl.engine.service import AlreadyRunning
 from noetl.events.bodies import (
     CtxPatched,
+    EventBody,
     ExecutionPaused,
+    LeaseExpired,
     PlaybookProcessed,
     RunSuspended,
     StepDone,
@@ -23,7 +25,9 @@ from noetl.events.bodies import (
 )
 from noetl.events.event import Event
 from noetl.kernel.errors import Refused
-from noetl.kernel.net.commands import Cancel, Pause, Signal
+from noetl.kernel.net import decider
+from noetl.kernel.net.commands import Cancel, Pause, Signal, SkipStep
+from noetl.kernel.net.routing import decide_routing
 from noetl.local import Local
 from noetl.ports.control import RunCommand
 from noetl.ports.store import Effects, StoreFull
@@ -177,6 +181,20 @@ def test_a_timer_that_leads_to_nothing_does_not_keep_the_server_busy(tmp_path: P
     play(test)
 
 
+def test_a_timer_goes_off_though_the_store_was_busy_then(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            worker = HandWorker(server)
+            await worker.register()
+            execution_id = await server.start(WAIT)
+            server.store.busy_timers = 1
+            await suspend(worker, await worker.command(), reason="wait", until=SYSTEM.now() + 100_000)
+            await server.wait_for(execution_id, "RunResumed")
+            assert server.store.busy_timers == 0
+
+    play(test)
+
+
 def test_a_deadline_ends_what_is_not_in_memory(tmp_path: Path) -> None:
     async def test() -> None:
         async with hand_server(tmp_path, memory=NOTHING) as server:
@@ -264,6 +282,79 @@ def test_a_parent_that_is_not_in_memory_hears_of_the_end_of_its_child(tmp_path: 
             assert resumed.body.reason == "child"
             assert (await worker.command()).execution == parent
             assert await server.store.outbox() == []
+
+    play(test)
+
+
+def look_at_outbox(server: HandServer) -> list[int]:
+    """Gets the number of messages in it while the commit after the next waits, and all else goes on."""
+    counts: list[int] = []
+
+    async def look() -> None:
+        for _ in range(20):
+            await server.store.put_blob("turn", b"")  # behind whatever else is to be written
+            counts.append(len(await server.store.outbox()))
+
+    async def look_at_the_next() -> None:
+        server.store.meanwhile = look
+
+    server.store.meanwhile = look_at_the_next
+    return counts
+
+
+def test_the_end_of_a_child_is_kept_until_its_parent_has_it(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path, memory=NOTHING) as server:
+            worker = HandWorker(server)
+            await worker.register()
+            parent, command = await start_family(server, worker)
+            await worker.end(command)
+            last = await worker.command()
+            message_counts = look_at_outbox(
+                server
+            )  # first the end is written, then what its parent makes of it
+            await worker.end(last)
+            await server.wait_for(parent, "RunResumed")
+            assert set(message_counts) == {1}
+            assert await server.store.outbox() == []
+
+    play(test)
+
+
+TWINS = """\
+- step: start
+  next: {spec: {mode: inclusive}, arcs: [{step: left}, {step: right}]}
+- step: left
+  tool: {kind: playbook, path: child}
+- step: right
+  tool: {kind: playbook, path: child}
+"""
+
+
+def test_only_the_child_that_nobody_waits_for_is_cancelled(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path, memory=NOTHING) as server:
+            worker = HandWorker(server)
+            await worker.register(slots=9)
+            await server.register_playbook("child", CHAIN, at=1)
+            parent = await server.start(TWINS)
+            children = []
+            for command in [await worker.command() for _ in range(2)]:
+                await suspend_for_child(server, worker, command)
+                children.append(await server.child_of(parent, lease_of(command).run))
+            for _ in children:
+                await worker.command()
+            message_counts = look_at_outbox(
+                server
+            )  # first what is asked of the parent is written, then of its child
+            assert await server.engine.take_up(parent)
+            await server.engine.submit(parent, SkipStep("left"))
+            await server.wait_for(children[0], "CancelRequested")
+            assert set(message_counts) == {1}, "a crash before that is written must not lose it"
+            async for _ in server.store.changes():
+                if not await server.store.outbox():
+                    break
+            assert "CancelRequested" not in await server.names(children[1])
 
     play(test)
 
@@ -461,6 +552,31 @@ def test_a_command_is_refused_if_what_somebody_else_wrote_does_not_let_it_happen
     play(test)
 
 
+def test_so_is_what_is_asked_while_that_is_found_out(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            worker = HandWorker(server)
+            await worker.register()
+            execution_id = await server.start(SIGNAL)
+            await suspend(worker, await worker.command(), reason="signal", signal="go")
+            await server.append_elsewhere(execution_id, PlaybookProcessed(status="failed"))
+            submissions: list[asyncio.Task[None]] = []
+
+            async def ask_more() -> None:
+                submissions.append(asyncio.create_task(server.engine.submit(execution_id, Signal("more"))))
+                await asyncio.sleep(0)
+
+            server.store.meanwhile = ask_more
+            with pytest.raises(Refused):
+                await server.engine.submit(execution_id, Signal("some"))
+            with pytest.raises(Refused):
+                await submissions[0]
+            await server.start(CHAIN)
+            assert await worker.end(await worker.command()) == "durable", "all else goes on"
+
+    play(test)
+
+
 def test_a_commit_whose_answer_was_lost_is_found_written(tmp_path: Path) -> None:
     async def test() -> None:
         async with hand_server(tmp_path) as server:
@@ -569,8 +685,66 @@ def test_whatever_time_a_worker_names_its_row_can_be_stored(tmp_path: Path, unti
             await worker.register()
             execution_id = await server.start(WAIT)
             await suspend(worker, await worker.command(), reason="signal", signal="go", until=until)
+            if until < 0:
+                await server.wait_for(execution_id, "RunResumed")
             await check_rows(server, execution_id)
             await server.engine.submit(execution_id, Cancel())
             await server.wait_for(execution_id, "PlaybookProcessed")
+
+    play(test)
+
+
+def test_a_report_that_a_bug_keeps_from_being_decided_is_as_if_it_had_not_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = iter([RuntimeError("a bug")])
+
+    def decide_wrongly(*arguments: Any) -> list[EventBody]:
+        for fault in faults:
+            raise fault
+        return decide_routing(*arguments)
+
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            worker = HandWorker(server)
+            await worker.register(slots=2)
+            broken, other = await server.start(CHAIN), await server.start(CHAIN)
+            commands = {command.execution: command for command in [await worker.command() for _ in range(2)]}
+            monkeypatch.setattr(decider, "decide_routing", decide_wrongly)
+            lease = lease_of(commands[broken])
+            end = StepDone(run=lease.run)
+            assert await worker.report(lease, 0, end, done=True) != "durable"
+            assert await worker.report(lease, 0, end, done=True) == "lost"
+            expired = await server.wait_for(broken, "LeaseExpired")
+            names = await server.names(broken)
+            assert names[-3:] == ["TokenClaimed", "LeaseExpired", "TokenClaimed"], "and somebody has it again"
+            assert isinstance(expired.body, LeaseExpired)
+            assert expired.body.reason == "expired", "so that this has an end"
+            again = await worker.command()
+            assert again.execution == broken
+            for command in (again, commands[other]):
+                assert await worker.end(command) == "durable"
+            for execution_id in (broken, other):
+                await check_rows(server, execution_id)
+
+    play(test)
+
+
+def test_who_registers_once_more_before_the_first_time_is_through_keeps_what_it_holds(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with hand_server(tmp_path, memory=NOTHING) as server:
+            worker = HandWorker(server)
+            session = await worker.register()
+            execution_id = await server.start(CHAIN)
+            command = await worker.command()
+            await server.start(CHAIN)  # so that the first one goes out of memory
+            assert not server.engine.is_running(execution_id)
+            server.store.busy_reads = 1
+            early = asyncio.create_task(HandWorker(server).connect(session))
+            await asyncio.sleep(0)
+            await worker.register(session, [lease_of(command)])
+            assert await early is None, "that connection is nobody's"
+            assert await worker.end(command) == "durable"
+            assert "LeaseExpired" not in await server.names(execution_id)
 
     play(test)

@@ -57,3 +57,11 @@ def test_nobody_speaks_for_a_worker_whose_loop_stands_still() -> None:
     finally:
         thread.end()
         thread.join()
+
+
+def test_a_beat_counts_from_when_it_was_sent_if_the_session_is_known() -> None:
+    leases = LeaseClock(lambda: 8.0, ttl=10.0, registered_at=0.0)
+    leases.beaten(5.0, Beaten(known=False))
+    assert leases.deadline == 10.0, "a server that does not know the session has given its runs to others"
+    leases.beaten(5.0, Beaten(known=True))
+    assert leases.deadline == 15.0

@@ -484,3 +484,21 @@ def test_owners_of_shards_hear_nothing_of_others_that_wait_go_on_or_end(pool: Ra
         assert second.report(busy, 1, *rest, done=True) == "durable"
         assert pool.end(execution_id) == "completed"
         assert not second.has_news()
+
+
+def test_who_is_not_connected_gets_no_runs_and_keeps_those_it_has(pool: RawPool) -> None:
+    held = pool.start(TWO_TASKS)
+    with pool.worker(slots=9) as gone:
+        mine = gone.command()
+    execution_id = pool.start(ONE)
+    with pool.worker() as other:
+        assert other.end(other.command()) == "durable"
+        assert pool.end(execution_id) == "completed"
+        assert not other.has_command(), "the other one's lease lives on"
+    waiting = pool.start(ONE)
+    with pool.worker(slots=9, session=gone.session, held=(lease_of(mine),)) as back:
+        assert back.end(back.command()) == "durable"
+        assert pool.end(waiting) == "completed"
+        assert back.end(mine) == "durable"
+    assert pool.end(held) == "completed"
+    assert reasons(pool.events(held)) == reasons(pool.events(waiting)) == []

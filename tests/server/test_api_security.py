@@ -7,12 +7,13 @@ import socket
 import stat
 import subprocess
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 from urllib import error, request
 
 import aiohttp
 import pytest
 import trustme
+from starlette.routing import Route
 
 from noetl.client.http_client import Client
 from noetl.client.server_requests import ServerError, ServerUnreachable
@@ -30,7 +31,10 @@ from noetl.ports.http_api import Role, StartExecution
 from noetl.server.http.access import may_act_as
 from noetl.server.http.application import ENDPOINTS
 from noetl.server.http.endpoint import Endpoint
+from noetl.server.plane.worker_plane import WorkerPlane
+from noetl.server.plane.worker_routes import worker_routes
 from tests.cli.command_line import environment, run
+from tests.plane.plane_processes import WorkerProcess
 from tests.server.server_process import GREET, ServerProcess, command, server_process
 
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -90,6 +94,51 @@ def test_a_role_may_do_what_it_may_and_nothing_else(
             assert (status, problem["code"]) == (404, "lost"), "only what a session of it has claimed"
         else:
             assert (status, problem["code"]) == (403, "forbidden")
+
+
+WORKER_ROUTES = [
+    (method, route.path)
+    for route in worker_routes(cast("WorkerPlane", None), lambda _: None)
+    if isinstance(route, Route)
+    for method in sorted((route.methods or set()) - {"HEAD"})
+]
+
+
+@pytest.mark.parametrize(("method", "path"), WORKER_ROUTES, ids=lambda part: part.strip("/"))
+def test_what_is_for_workers_is_for_nobody_else(
+    server: ServerProcess, tokens: dict[Role, str], method: str, path: str
+) -> None:
+    url = server.url + path.format(execution_id="nothing", key="0" * 64)
+    data = b"x" if method != "GET" else None
+    for token in ("", "noetl_wrong"):
+        status, headers, problem = send(url, method, token, data)
+        assert (status, problem["code"], headers["WWW-Authenticate"]) == (401, "unauthenticated", "Bearer")
+    for role, token in tokens.items():
+        status, _, problem = send(url, method, token, data)
+        if may_act_as(role, "worker"):
+            assert status not in (401, 403, 405), (role, problem)
+        elif path.startswith("/api/results/"):
+            assert (status, problem["code"]) == (
+                (404, "not_found") if method == "GET" else (405, "method_not_allowed")
+            ), "readers have a route of the same path"
+        else:
+            assert (status, problem["code"]) == (403, "forbidden")
+
+
+def test_the_socket_is_for_workers_too(server: ServerProcess, tokens: dict[Role, str]) -> None:
+    async def status_of(token: str) -> int:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        try:
+            async with (
+                aiohttp.ClientSession(server.url, headers=headers) as http,
+                http.ws_connect("/api/worker/stream", protocols=(SUBPROTOCOL,)),
+            ):
+                return 101
+        except aiohttp.WSServerHandshakeError as refused:
+            return refused.status
+
+    for role, token in [*tokens.items(), ("nobody", ""), ("wrong", "noetl_wrong")]:
+        assert asyncio.run(status_of(token)) == (101 if role == "worker" else 403), role
 
 
 def test_each_role_has_the_rights_of_those_before_it_and_workers_their_own() -> None:
@@ -308,6 +357,27 @@ def test_tls_is_spoken_with_the_certificate_that_was_given(
             env={"SSL_CERT_FILE": str(ca), "NOETL_TOKEN": server.token},
         )
         assert (listed.code, listed.json) == (0, {"executions": [], "next": None})
+
+
+def test_workers_speak_tls_and_so_do_their_heartbeats(
+    tmp_path: Path, authority: tuple[Path, Path, Path]
+) -> None:
+    ca, certificate, key = authority
+    tls = ("--tls-cert", str(certificate), "--tls-key", str(key))
+    with server_process(tmp_path, *tls, worker=False, env={"NOETL_LEASE_TTL": "3"}) as server:
+        client = Client(server.url, server.token, ca=ca)
+        token = (server.home / "worker.token").read_text().strip()
+        worker = WorkerProcess(server.url, tmp_path, NOETL_TOKEN=token, SSL_CERT_FILE=str(ca))
+        try:
+            worker.wait_for("registered with")
+            ages = [0.0]
+            while ages[-1] >= max(ages):  # until it is heard of again
+                ages.append(client.workers().workers[0].heartbeat_age)
+            client.register(GREET)
+            started = client.start(StartExecution(path="examples/greet"))
+            assert client.wait(started.execution_id).status == "completed"
+        finally:
+            assert worker.stop() == 0
 
 
 def test_a_certificate_that_cannot_be_used_is_said_before_anything_starts(tmp_path: Path) -> None:

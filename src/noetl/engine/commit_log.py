@@ -152,6 +152,13 @@ class CommitLog:
         """What cannot be written from here on raises at once: the process is about to end."""
         self._giving_up.set()
 
+    async def decide_again(self, live: LiveExecution) -> None:
+        """What is not written of it is decided again, on what is. Raises StoreError."""
+        assert self._decide_again is not None  # noqa: S101 - asked of a server alone
+        async with self._flushing:  # what is on its way to the store must not be decided once more
+            self._dirty.pop(live.execution_id, None)
+            await self._decide_again(live)
+
     def is_held(self, live: LiveExecution) -> bool:
         return live.execution_id in self._held
 

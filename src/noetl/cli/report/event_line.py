@@ -3,7 +3,7 @@
 from typing import TypeAlias, assert_never
 
 from noetl.cli.console import Paint, visible
-from noetl.cli.format import first_line, local_time
+from noetl.cli.format import first_line, local_time, pluralize
 from noetl.engine.task_log import LogLine
 from noetl.events import bodies as of
 from noetl.events.bodies import EventBody
@@ -136,7 +136,7 @@ def _run_detail(body: _RunEvent) -> str:
         case of.LeaseExpired():
             return _part_text(body)
         case of.TaskStarted():
-            again = f", again after {body.redelivery} losses" if body.redelivery else ""
+            again = f", again after {pluralize(body.redelivery, 'lost attempt')}" if body.redelivery else ""
             return f"{_task_text(body)}{again}"
         case of.TaskProcessed():
             outcome = body.outcome

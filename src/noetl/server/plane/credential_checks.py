@@ -165,7 +165,11 @@ class CredentialChecks:
         if not question.stored or self._questions.get(key) is not question:
             return
         playbook_hash, pool = key
-        able = [session for session in self._sessions if pool in session.pools and session.slots]
+        able = [
+            session
+            for session in self._sessions
+            if pool in session.pools and session.slots and not session.away
+        ]
         if able:
             question.session = max(able, key=lambda session: session.credit)
             question.session.outgoing.put(CheckCredentials(playbook=playbook_hash, pool=pool))

@@ -9,6 +9,7 @@ from noetl.events.errors import EventUnreadable
 from noetl.kernel.errors import NotOwner, Refused, ReportEarly
 from noetl.kernel.net.commands import Report
 from noetl.ports.control import PrintedText, RunReport, Verdict, WorkerReport
+from noetl.process_log import LogEvent, log_event
 from noetl.server.plane.dispatcher import Dispatcher
 from noetl.server.plane.sessions import Lease, LeaseEnd, Leases, WorkerSession
 
@@ -16,7 +17,7 @@ from noetl.server.plane.sessions import Lease, LeaseEnd, Leases, WorkerSession
 class ReportRecorder:
     """Records reports of sessions. Who reports the end of a run is the first to get another.
 
-    `end_leases` ends leases for a reason.
+    `end_leases` ends leases for a reason, and `start_over` that under which a state was left half changed.
     """
 
     def __init__(
@@ -26,12 +27,14 @@ class ReportRecorder:
         dispatcher: Dispatcher,
         *,
         end_leases: Callable[[Iterable[Lease], LeaseEnd], object],
+        start_over: Callable[[Lease], object],
         logs: TaskLogWriter | None,
     ) -> None:
         self._registry = registry
         self._leases = leases
         self._dispatcher = dispatcher
         self._end_leases = end_leases
+        self._start_over = start_over
         self._logs = logs
         self.reporting: Lease | None = None
         """Under which what is being decided was reported."""
@@ -90,6 +93,10 @@ class ReportRecorder:
             # Its fold differs from ours: whatever it says next, it cannot go on. The loss is counted, so that
             # this has an end.
             self._end_leases([lease], "expired")
+            return "lost"
+        except Exception as error:  # noqa: BLE001 - ours, and its worker would send the same for ever, and nothing else
+            log_event(LogEvent.REPORT_BROKEN, execution_id=part.execution, run=part.run, error=error)
+            self._start_over(lease)
             return "lost"
         finally:
             self.reporting = None

@@ -211,7 +211,7 @@ class LostSession(NamedTuple):
 class WorkerSession:
     """One worker process. Its id is random and made at its start, never a name that another could have.
 
-    `slots` is how many runs it takes at a time; it has credit as long as it holds fewer.
+    `slots` is how many runs it takes at a time; it has credit as long as it is there and holds fewer.
     """
 
     def __init__(self, session_id: str, ttl: float, expires: float) -> None:
@@ -228,6 +228,8 @@ class WorkerSession:
         self.leases: dict[tuple[str, int], Lease] = {}
         """By execution and fence."""
         self.outgoing = Outgoing()
+        self.away = False
+        """Whether its connection has ended, and no other has come: it would not hear of what it is given."""
         self.internal = False
         """Whether it is the server itself, which only hands values on, and no worker of its operator."""
         self.superseded = asyncio.Event()
@@ -235,7 +237,7 @@ class WorkerSession:
 
     @property
     def credit(self) -> int:
-        return self.slots - len(self.leases)
+        return 0 if self.away else self.slots - len(self.leases)
 
     def describe(self, message: Register) -> None:
         """What the worker says of itself."""
@@ -254,6 +256,7 @@ class WorkerSession:
         self.superseded.set()
         self.superseded = asyncio.Event()
         self.outgoing = Outgoing()
+        self.away = False
 
     def lease_of_run(self, execution_id: str, run: str) -> Lease | None:
         """That of the run, or of one of its shards."""

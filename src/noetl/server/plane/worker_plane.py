@@ -56,6 +56,7 @@ from noetl.server.plane.sessions import (
     Lease,
     LeaseEnd,
     Leases,
+    Outgoing,
     Sessions,
     WorkerSession,
     lost_news,
@@ -103,7 +104,12 @@ class WorkerPlane(EngineListener):
             self.credential_checks.admits,
         )
         self._reports = ReportRecorder(
-            service.registry, self._leases, self._dispatcher, end_leases=self._end_leases, logs=logs
+            service.registry,
+            self._leases,
+            self._dispatcher,
+            end_leases=self._end_leases,
+            start_over=self._start_over,
+            logs=logs,
         )
 
     @property
@@ -367,6 +373,19 @@ class WorkerPlane(EngineListener):
             if lease.live.loaded:
                 self._end_leases([lease], "expired")
 
+    def _start_over(self, lease: Lease) -> None:
+        """Its execution is read again, and it ends as a loss, which is counted: so this has an end."""
+        self._leases.remove(lease)
+
+        async def start_over() -> None:
+            try:
+                await self._service.commit_log.decide_again(lease.live)
+            except StoreError:
+                return  # this process ends, or nothing can be done with the execution before the next one
+            await self._lose([lease])
+
+        self._service.spawn(start_over())
+
     def _end_leases(
         self, leases: Iterable[Lease], reason: LeaseEnd, error: ErrorInfo | None = None
     ) -> list[LiveExecution]:
@@ -412,6 +431,7 @@ class WorkerPlane(EngineListener):
             return None, Rejected(code="forbidden", message="this session is that of another token")
         session.token = token
         session.connect()
+        outgoing = session.outgoing
         session.describe(message)
         session.internal = location == "server"
         self.sessions.beat(session)
@@ -426,11 +446,14 @@ class WorkerPlane(EngineListener):
             slots=session.slots,
             runs=len(message.held),
         )
+        welcome = Registered(session=session.id, ttl=session.ttl, server=self._release)
         with self._pinned(session):
             await self._load_leased(session.leases.values())
+            if session.outgoing is not outgoing:
+                return None, welcome  # it came back meanwhile, and this connection is nobody's
             self._tell_held(session, set(message.held))
         self._dispatcher.dispatch()
-        return session, Registered(session=session.id, ttl=session.ttl, server=self._release)
+        return session, welcome
 
     async def _open_shared(
         self, shared: SharedSessions, message: Register, token: str, *, own: bool
@@ -449,12 +472,15 @@ class WorkerPlane(EngineListener):
                 await self._service.commit_log.read_patiently(partial(self._service.load, execution_id))
         return session
 
-    def disconnected(self, session: WorkerSession) -> None:
+    def disconnected(self, session: WorkerSession, outgoing: Outgoing) -> None:
         """A connection ended. Who takes nothing and holds nothing has left; others may come back."""
+        if session.outgoing is not outgoing:
+            return  # it has come back already
+        session.away = True
         if not session.slots and not session.leases:
             self.sessions.end(session)
         elif self.shared_sessions is not None:
-            session.slots = 0  # it may be with another server already, and would not see what it is given
+            session.slots = 0  # it may be with another server already, whose list of workers has them
 
     def _tell_held(self, session: WorkerSession, held: set[RunLease]) -> None:
         # What it was given and never saw goes to others at once.

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response
@@ -25,7 +25,7 @@ from noetl.ports.control import (
 from noetl.ports.store import StoreError
 from noetl.server.plane.plane_problem import plane_problem
 from noetl.server.plane.result_routes import WorkerResults
-from noetl.server.plane.sessions import WorkerSession
+from noetl.server.plane.sessions import Outgoing, WorkerSession
 from noetl.server.plane.worker_plane import WorkerPlane
 
 Authenticate: TypeAlias = Callable[[HTTPConnection], str | None]
@@ -134,13 +134,14 @@ class _Endpoints:
             await websocket.close(CLOSE_REJECTED, f"the subprotocol is {SUBPROTOCOL}")
             return
         await websocket.accept(SUBPROTOCOL)
-        session = await self._greet(websocket, token)
-        if session is None:
+        connection = await self._greet(websocket, token)
+        if connection is None:
             return
+        session = connection.session
         tasks = [
-            asyncio.create_task(self._receive(websocket, session)),
-            asyncio.create_task(self._send(websocket, session)),
-            asyncio.create_task(session.superseded.wait()),
+            asyncio.create_task(self._receive(websocket, connection)),
+            asyncio.create_task(self._send(websocket, connection.outgoing)),
+            asyncio.create_task(connection.superseded.wait()),
         ]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -149,7 +150,7 @@ class _Endpoints:
                 task.cancel()
             ends = await asyncio.gather(*tasks, return_exceptions=True)
         if any(isinstance(end, WebSocketDisconnect) for end in ends):
-            self._plane.disconnected(session)
+            self._plane.disconnected(session, connection.outgoing)
         code, reason = CLOSE_UNKNOWN, "register again"
         if any(isinstance(end, MessageMalformed) for end in ends):
             self._plane.sessions.end(session)
@@ -160,7 +161,7 @@ class _Endpoints:
             if isinstance(end, Exception) and not isinstance(end, MessageMalformed | WebSocketDisconnect):
                 raise end
 
-    async def _greet(self, websocket: WebSocket, token: str) -> WorkerSession | None:
+    async def _greet(self, websocket: WebSocket, token: str) -> "_Connection | None":
         try:
             message = decode_from_worker(await _frame(websocket))
         except (MessageMalformed, WebSocketDisconnect):
@@ -175,21 +176,24 @@ class _Endpoints:
             with suppress(RuntimeError, WebSocketDisconnect):
                 await websocket.close(CLOSE_LATER, "the store does not answer: try again")
             return None
+        # Before anything is awaited: the worker may come back over another connection.
+        connection = (
+            _Connection(session, session.outgoing, session.superseded) if session is not None else None
+        )
         with suppress(WebSocketDisconnect):
             await websocket.send_bytes(encode_message(answer))
             if session is None:
                 await websocket.close(CLOSE_REJECTED, "rejected")
-        return session
+        return connection
 
-    async def _receive(self, websocket: WebSocket, session: WorkerSession) -> None:
+    async def _receive(self, websocket: WebSocket, connection: "_Connection") -> None:
         while True:
             message = decode_from_worker(await _frame(websocket))
-            answer = await self._plane.answer(session, message)
+            answer = await self._plane.answer(connection.session, message)
             if answer is not None:
-                session.outgoing.put(answer)
+                connection.outgoing.put(answer)
 
-    async def _send(self, websocket: WebSocket, session: WorkerSession) -> None:
-        outgoing = session.outgoing
+    async def _send(self, websocket: WebSocket, outgoing: Outgoing) -> None:
         while True:
             for message in await outgoing.take():
                 await websocket.send_bytes(encode_message(message))
@@ -222,6 +226,14 @@ class _Endpoints:
     def _session_of(self, request: Request) -> WorkerSession | None:
         session = self._plane.sessions.get(request.headers.get(SESSION_HEADER, ""))
         return session if session is not None and session.token == request.state.token else None
+
+
+class _Connection(NamedTuple):
+    """What a session had when it connected: a later connection has others."""
+
+    session: WorkerSession
+    outgoing: Outgoing
+    superseded: asyncio.Event
 
 
 async def _frame(websocket: WebSocket) -> bytes | str:
