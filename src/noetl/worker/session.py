@@ -17,7 +17,7 @@ from noetl.ports.control import (
     PROTOCOL,
     Ack,
     Beaten,
-    CheckCredentials,
+    CheckNeeds,
     ClaimCredit,
     Drain,
     FetchedPlaybook,
@@ -47,8 +47,8 @@ from noetl.worker.remote_ledgers import RemoteExecutions
 from noetl.worker.reporter import Reporter
 from noetl.worker.runner import Runner
 from noetl.worker.server_link import (
-    CredentialPreflight,
     FetchRefused,
+    NeedsPreflight,
     ServerLink,
     ServerSecrets,
     ServerUnavailable,
@@ -120,9 +120,7 @@ class RemoteWorker:
             allow_kinds=options.allow_kinds,
             forget=self._runner.forget,
         )
-        self._preflight = CredentialPreflight(
-            link, self._resolver, self._executions.playbook, options.directory
-        )
+        self._preflight = NeedsPreflight(link, self._resolver, self._executions.playbook, options.directory)
         self._frames: asyncio.Queue[bytes] | None = None
         self._side_work: set[asyncio.Task[None]] = set()
         self._draining = self._leaving = False
@@ -328,7 +326,7 @@ class RemoteWorker:
             case News(items=items):
                 for news in items:
                     self._executions.receive(news)
-            case CheckCredentials():
+            case CheckNeeds():
                 self._spawn(self._preflight.answer(message))
             case Drain():
                 self._log(LogEvent.WORKER_DRAINING)
