@@ -4,6 +4,7 @@ import enum
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from noetl.dsl.dialects.constant_comparison import ConstantComparison, find_comparison
 from noetl.dsl.dialects.expression_text import (
     Edit,
     TemplateTokens,
@@ -82,28 +83,30 @@ class ReadSite(NamedTuple):
 
 
 class PathTokens(NamedTuple):
-    """A path as it stands in a text: its keys, and the tokens and offsets where each ends."""
+    """A path as it stands in a text: its keys, and the offset where each ends."""
 
     template: TemplateTokens
     use: Use
     keys: tuple[str, ...]
-    ends: tuple[tuple[int, int], ...]
+    ends: tuple[int, ...]
 
     def replaced(self, count: int, text: str) -> Edit:
         """The first `count` keys replaced; the text is an operand."""
-        last, end = self.ends[count - 1]
-        first = self.template.index_of(self.use)
-        return Edit(self.use.offset, end, self.template.operand_text(text, first, last))
+        end = self.ends[count - 1]
+        return Edit(self.use.offset, end, self.template.operand_text(text, self.use, end))
+
+    def comparison(self, count: int) -> ConstantComparison | None:
+        """The comparison of the first `count` keys with constants; None if that is not all there is to it."""
+        return find_comparison(self.template, self.use, self.ends[count - 1])
 
     def is_whole(self) -> bool:
         """Whether nothing but this path stands between the braces."""
-        first, last = self.template.index_of(self.use), self.ends[-1][0]
-        before, after = self.template.token(first - 1), self.template.token(last + 1)
-        return before.type == "variable_begin" and after.type == "variable_end"
+        return self.template.stands_alone(self.use, self.ends[-1])
 
     def goes_on(self) -> bool:
         """Whether a call or another subscript follows."""
-        return self.template.token(self.ends[-1][0] + 1).type in ("dot", "lbracket", "lparen")
+        last = self.template.index_before(self.ends[-1])
+        return self.template.token(last + 1).type in ("dot", "lbracket", "lparen")
 
 
 class NameReads:
@@ -158,11 +161,8 @@ class NameReads:
 
     def _edits(self, template: TemplateTokens, site: ReadSite) -> Iterator[Edit]:
         for use in template.uses:
-            keys = template.path_tokens(use)
-            path = PathTokens(
-                template, use, tuple(key for key, _, _ in keys), tuple((last, end) for _, last, end in keys)
-            )
-            edit = self._edit(path, site)
+            keys, ends = zip(*template.path_ends(use), strict=True)
+            edit = self._edit(PathTokens(template, use, keys, ends), site)
             if edit is not None:
                 yield edit
 
