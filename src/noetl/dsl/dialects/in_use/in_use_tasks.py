@@ -56,13 +56,14 @@ class TaskLowering:
         elif kind == "shell":
             task = _with_raw_text(task)
         entries: list[MappingEntry] = []
+        beside = site._replace(has_inputs=True)
         for entry in task:
-            if entry.key == "input":
+            if entry.key in ("input", "args"):
                 entries.append(new_entry("args", self._reads.rewrite(entry.value, site), entry))
             elif entry.key in _UNTOUCHED:
                 entries.append(entry)
             else:
-                entries.append(new_entry(entry.key, self._reads.rewrite(entry.value, site), entry))
+                entries.append(new_entry(entry.key, self._reads.rewrite(entry.value, beside), entry))
         task = new_mapping(entries, task)
         if step_input is not None:
             arguments = self._step_arguments(step_input, site)
@@ -90,7 +91,7 @@ class TaskLowering:
             return task
 
         def rewrite(template: str) -> str:
-            edited = self._reads.rewrite(new_text(template, code), site)
+            edited = self._reads.rewrite(new_text(template, code), site._replace(has_inputs=True))
             return text_value(edited) or template
 
         inputs = {entry.key: text_value(entry.value) for entry in entries_of(task.get("args"))}
