@@ -39,7 +39,17 @@ _UNKNOWN_WORD = re.compile(r"(?:no key|no tool kind|no keychain kind) `([^`]+)`"
 _SUGGESTED = re.compile(r"did you mean `([^`]+)`")
 _WORDS = (
     (("namespace-scope", "expression-syntax"), ("`output`", "unexpected ``", "no function `token`")),
-    (("impossible-value",), ("`output.status` is never `success`",)),
+    (
+        ("impossible-value",),
+        (
+            "`output.status` is never `success`",
+            *(
+                f".error.kind` is never `{kind}`"
+                for kind in ("rate_limit", "auth", "server_error", "client_error")
+            ),
+        ),
+    ),
+    (("unknown-field",), ("`output` has no `response`",)),
     (("unset-name",), ("sets `loop_index`", "sets `_index`", "sets `_total`", "sets `result`")),
 )
 """What problems with expressions say, by their codes, where the dialect would understand."""
