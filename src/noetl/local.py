@@ -6,6 +6,7 @@ from types import TracebackType
 
 from noetl.credentials.providers import Providers
 from noetl.credentials.resolver import CredentialResolver
+from noetl.dsl.document.playbook import Playbook
 from noetl.engine.catalog.playbooks import Playbooks
 from noetl.engine.engine import Engine
 from noetl.engine.scheduler import SLOTS
@@ -13,12 +14,14 @@ from noetl.engine.service import Watch
 from noetl.engine.task_log import TaskLog
 from noetl.engine.timers import Timers
 from noetl.loader import installed_kinds
+from noetl.model.outcome import ErrorInfo
 from noetl.ports.credentials import CredentialStore
 from noetl.ports.results import ResultStore
 from noetl.ports.store import Store
 from noetl.stores.ownership import Owners
 from noetl.system import SYSTEM, System
 from noetl.tools.host.worker_tools import Tools
+from noetl.tools.python.lib_modules import find_module_error
 from noetl.worker.keychain.keychains import Keychains
 from noetl.worker.runner import Runner
 
@@ -55,7 +58,7 @@ class Local(Engine):
             watch=watch,
             logs=logs,
             results=results,
-            check_credentials=self._keychains.preflight,
+            check_needs=self._check_needs,
             system=system,
         )
 
@@ -63,6 +66,10 @@ class Local(Engine):
         self, timers: Timers, wake: asyncio.Event, broken: Callable[[BaseException], None]
     ) -> Runner:
         return Runner(self._tools, wake=wake.set, at=timers.at, broken=broken, keychains=self._keychains)
+
+    async def _check_needs(self, playbook: Playbook, folder: str) -> ErrorInfo | None:
+        error = await find_module_error(playbook.workflow, folder)
+        return error or await self._keychains.preflight(playbook, folder)
 
     async def __aenter__(self) -> "Local":
         self.open()

@@ -93,3 +93,16 @@ def test_what_is_missing_is_found_before_anything_runs(folder: Path) -> None:
         "cannot-run",
         2,
     )
+
+
+def test_a_plan_names_modules_that_are_missing(folder: Path) -> None:
+    text = HEADER + (
+        "workflow:\n"
+        "  - step: start\n"
+        "    tool: {name: clean, kind: python, libs: {m: json, n: no_such_module}, code: 'result = 1'}\n"
+    )
+    ran = run("run", "-", "--dry-run", "-o", "json", cwd=folder, stdin=text)
+    (task,) = ran.json["cannot_run"]
+    assert (task["step"], task["task"], task["kind"]) == ("start", "clean", "python")
+    assert task["reason"] == "`libs` names the module `no_such_module`, which is not installed"
+    assert run("run", "-", cwd=folder, stdin=text).code == 2

@@ -22,9 +22,9 @@ from noetl.ports.catalog import CatalogEntry
 from noetl.ports.control import (
     PROTOCOL,
     Ack,
-    CheckCredentials,
-    CredentialsChecked,
+    CheckNeeds,
     Message,
+    NeedsChecked,
     News,
     Register,
     Registered,
@@ -191,7 +191,7 @@ class HandWorker:
         self._commands: list[RunCommand] = []
         self._acks: list[Ack] = []
         self._news: list[News] = []
-        self._questions: list[CheckCredentials] = []
+        self._questions: list[CheckNeeds] = []
         self._number = 0
 
     @property
@@ -243,7 +243,7 @@ class HandWorker:
                     self._commands += message.commands
                 case News():
                     self._news.append(message)
-                case CheckCredentials():
+                case CheckNeeds():
                     self._questions.append(message)
                 case _:
                     raise AssertionError(message)
@@ -253,9 +253,7 @@ class HandWorker:
         while not self._questions:
             await self._receive()
         question = self._questions.pop(0)
-        await self._plane.answer(
-            self._session, CredentialsChecked(playbook=question.playbook, pool=question.pool)
-        )
+        await self._plane.answer(self._session, NeedsChecked(playbook=question.playbook, pool=question.pool))
 
     async def command(self) -> RunCommand:
         while not self._commands:

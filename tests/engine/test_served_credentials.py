@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from noetl.server.plane.credential_checks import GOOD_FOR
+from noetl.server.plane.needs_checks import GOOD_FOR
 from noetl.system import SYSTEM
 from tests.engine.hand_worker import HandWorker, hand_server
 from tests.engine.test_served_executions import play

@@ -20,12 +20,12 @@ from noetl.ports.control import (
     SUBPROTOCOL,
     Ack,
     Beaten,
-    CheckCredentials,
-    CredentialsChecked,
+    CheckNeeds,
     FetchedValue,
     FromServer,
     Heartbeat,
     Message,
+    NeedsChecked,
     News,
     Register,
     Registered,
@@ -80,7 +80,7 @@ class RawWorker:
         self._news: list[News] = []
         self._acks: list[Ack] = []
         self._commands: list[RunCommand] = []
-        self._questions: list[CheckCredentials] = []
+        self._questions: list[CheckNeeds] = []
         self._number = 0
 
     def __enter__(self) -> "RawWorker":
@@ -107,7 +107,7 @@ class RawWorker:
                 self._commands += message.commands
             case News():
                 self._news.append(message)
-            case CheckCredentials():
+            case CheckNeeds():
                 self._questions.append(message)
             case _:
                 raise AssertionError(message)
@@ -120,14 +120,14 @@ class RawWorker:
                 self.answer(self._questions.pop(0))
         return self._commands.pop(0)
 
-    def question(self) -> CheckCredentials:
+    def question(self) -> CheckNeeds:
         """The next one about credentials."""
         while not self._questions:
             self._sort(self._receive())
         return self._questions.pop(0)
 
-    def answer(self, question: CheckCredentials, error: ErrorInfo | None = None) -> None:
-        checked = CredentialsChecked(playbook=question.playbook, pool=question.pool, error=error)
+    def answer(self, question: CheckNeeds, error: ErrorInfo | None = None) -> None:
+        checked = NeedsChecked(playbook=question.playbook, pool=question.pool, error=error)
         assert post(self._plane, "fetch", checked, self.session) == [FetchedValue()]
 
     def has_command(self) -> bool:

@@ -1,4 +1,4 @@
-"""Before the first run of an execution a worker of its pool proves that its credentials can be had."""
+"""Before the first run of an execution a worker of its pool proves that credentials and modules can be had."""
 
 import asyncio
 from collections.abc import Iterator
@@ -14,15 +14,15 @@ from noetl.kernel.net.commands import Cancel, Signal
 from noetl.model.outcome import ErrorInfo
 from noetl.ports.control import (
     PROTOCOL,
-    CheckCredentials,
+    CheckNeeds,
     ClaimCredit,
-    CredentialsChecked,
     FetchCredential,
     FetchedPlaybook,
     FetchedValue,
     FetchFailed,
     FetchPlaybook,
     Message,
+    NeedsChecked,
     Register,
     Registered,
     Work,
@@ -135,6 +135,43 @@ workflow:
         worker.answer(worker.question())
         worker.end(worker.command())
         assert plane.end(execution_id)["status"] == "completed"
+
+
+NAMES_MODULE = """\
+workflow:
+- step: start
+  tool: {kind: noop, args: {a: 1}}
+  next: {arcs: [{step: work}]}
+- step: work
+  tool: {name: clean, kind: python, libs: {m: MODULE}, code: "result = m.__name__"}
+"""
+
+
+def test_a_module_that_the_worker_does_not_have_fails_the_execution_before_its_first_step(
+    plane: Plane,
+) -> None:
+    execution_id = plane.start(NAMES_MODULE.replace("MODULE", "no_such_module"))
+    ended = plane.end(execution_id)
+    message = (
+        "task `clean` of step `work`: `libs` names the module `no_such_module`, which is not installed; "
+    )
+    assert (ended["status"], ended["error"]["kind"]) == ("failed", "not_found")
+    assert ended["error"]["message"].startswith(f"{message}install the package that brings it: `")
+    assert "TokenClaimed" not in names(plane, execution_id)
+    assert differences_of(plane, execution_id) == []
+    assert plane.run(NAMES_MODULE.replace("MODULE", "json"))["result"] == "json"
+
+
+def test_modules_are_looked_for_where_the_worker_is(plane: Plane) -> None:
+    # The server could not import it.
+    (plane.playbooks / "modules").mkdir()
+    (plane.playbooks / "modules" / "of_one_worker.py").touch()
+    pool = f"pool_{uuid4().hex}"
+    plane.worker("--pool", pool, PYTHONPATH=str(plane.playbooks / "modules"))
+    playbook = NAMES_MODULE.replace("MODULE", "of_one_worker")
+    in_pool = playbook.replace("- step: work\n", f"- step: work\n  spec: {{pool: {pool}}}\n")
+    assert plane.run(in_pool)["result"] == "of_one_worker"
+    assert plane.run(playbook)["error"]["kind"] == "not_found"
 
 
 # With workers that say what the test wants.
@@ -260,8 +297,8 @@ def test_a_worker_that_asks_by_requests_is_asked_in_an_answer(bare: Plane, pool:
         return message
 
     question = poll()
-    assert isinstance(question, CheckCredentials)
-    checked = CredentialsChecked(playbook=question.playbook, pool=question.pool)
+    assert isinstance(question, CheckNeeds)
+    checked = NeedsChecked(playbook=question.playbook, pool=question.pool)
     post(bare, "fetch", checked, registered.session)
     work = poll()
     assert isinstance(work, Work)
@@ -303,7 +340,7 @@ def test_without_a_worker_it_waits_through_a_restart_and_what_has_begun_is_not_a
         assert (error["step"], error["kind"]) == ("use", "credential"), "the task that needs it has failed"
 
 
-def next_question(*workers: RawWorker) -> tuple[RawWorker, CheckCredentials]:
+def next_question(*workers: RawWorker) -> tuple[RawWorker, CheckNeeds]:
     """The first, and who was asked it."""
     while True:
         for worker in workers:

@@ -118,7 +118,7 @@ workflow:
 def test_an_execution_says_why_its_runs_wait(setting: Setting) -> None:
     client = setting.client
     held = start(client, ABSENT)
-    reason = "no worker of the pool `absent` is there to say whether its credentials can be had"
+    reason = "no worker of the pool `absent` is there to say whether what it needs is there"
     assert client.show(held).waiting == [{"step": "start", "reason": reason}]
     (problem,) = [pool.problem for pool in client.pools().pools if pool.pool == "absent"]
     assert problem is not None

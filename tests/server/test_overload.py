@@ -70,7 +70,7 @@ def test_a_server_whose_disk_is_full_is_not_ready_and_says_so(tmp_path: Path) ->
         status = await client.status()
         assert status.ready is False
         # How much is free may be another figure by then.
-        for text in (str(refused.value), status.problem):
+        for text in (str(refused.value), status.problem or ""):
             assert re.fullmatch(r"the disk of the store is full: \d+ MiB are free", text)
         assert (await client.list()).executions == []  # what can be read is
 

@@ -32,6 +32,11 @@ class ContainerRuntime:
         return json.loads((self.home / "last.json").read_text())
 
     @property
+    def last_removal(self) -> Any:
+        """The options with which the last container was removed."""
+        return json.loads((self.home / "removal.json").read_text())
+
+    @property
     def containers(self) -> list[str]:
         return [path.name for path in self.home.iterdir() if path.is_dir()]
 

@@ -82,6 +82,7 @@ def inspect(arguments: list[str]) -> int:
 
 
 def rm(arguments: list[str]) -> int:
+    (_HOME / "removal.json").write_text(json.dumps(arguments[:-1]))
     folder = _HOME / arguments[-1]
     if not folder.exists():
         return 1

@@ -128,7 +128,6 @@ def test_an_exit_code_and_a_lack_of_memory_are_told_apart(runtime: ContainerRunt
         ({"image": "absent"}, ("not_found", "No such image: absent", False)),
         ({"image": "unreachable"}, ("connection", "Cannot connect to the Docker daemon", True)),
         ({"command": ["no-such-program"]}, ("not_found", "executable file not found", False)),
-        ({"spec": {"runtime": "podman"}}, ("not_found", "the worker has no `podman`", False)),
         ({"spec": {"runtime": "kubernetes"}}, ("input", "`spec`: Invalid enum value", False)),
         ({"mounts": ["/a"]}, ("input", "`/a` is no mount", False)),
         ({"image": "--privileged"}, ("input", "`--privileged` is no image", False)),
@@ -142,14 +141,13 @@ def test_what_hinders_a_container_is_named(
     assert failure[1] in message
 
 
-def test_without_a_runtime_the_error_names_both(
+def test_without_a_runtime_the_error_names_what_would_do(
     runtime: ContainerRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(runtime.work))
-    assert runtime.error()[:2] == (
-        "not_found",
-        "the worker has no `docker` or `podman`: install it, or put it on the `PATH`",
-    )
+    for spec, missing in ((None, "`docker` or `podman`"), ({"runtime": "podman"}, "`podman`")):
+        message = f"the worker has no {missing}: install it, or put it on the `PATH`"
+        assert runtime.error(spec=spec) == ("not_found", message, False)
 
 
 def test_podman_is_used_where_docker_is_not(
@@ -158,6 +156,20 @@ def test_podman_is_used_where_docker_is_not(
     shutil.move(runtime.programs / "docker", runtime.programs / "podman")
     monkeypatch.setenv("PATH", str(runtime.programs))
     assert runtime.outcome(command=["/bin/echo", "a"]).status == "ok"
+
+
+def test_podman_gives_no_more_time_to_a_container_that_is_removed(runtime: ContainerRuntime) -> None:
+    spec = {"runtime": "podman"}
+    runtime.install("podman")
+    runtime.outcome(command="true", spec=spec)
+    assert runtime.last_removal == ["--force", "--time=0", "--volumes"]
+    podman = runtime.programs / "podman"
+    old = podman.read_text().replace("exec", 'case "$*" in *--time*) exit 125;; esac; exec')
+    podman.write_text(old)  # as before version 4, which does not know the option
+    runtime.outcome(command="true", spec=spec)
+    assert runtime.last_removal == ["--force", "--volumes"]
+    runtime.outcome(command="true")
+    assert runtime.last_removal == ["--force", "--volumes"]
 
 
 @pytest.mark.parametrize(

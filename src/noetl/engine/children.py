@@ -38,6 +38,7 @@ from noetl.model.outcome import ErrorInfo
 from noetl.model.reference import escape, may_hold_marker
 from noetl.ports.results import ResultError
 from noetl.ports.store import ENDED_STATUSES, OutboxMessage, StoreError
+from noetl.tools.python.lib_modules import names_modules
 
 _ABANDONED = "its parent no longer waits for it"
 
@@ -414,15 +415,15 @@ class Children(EngineListener):
             priority=live.state.priority,
             error=error,
         )
-        if error is None and self._service.check_credentials is not None and uses_secrets(document.playbook):
-            self._hold_for(live, self._begin_with_credentials(live, document, request, origin, execution_id))
+        if error is None and self._service.check_needs is not None and _has_needs(document.playbook):
+            self._hold_for(live, self._begin_with_needs(live, document, request, origin, execution_id))
         else:
             child = self._service.begin(document, request, origin, execution_id)
             if live.stopping and not child.state.over:
                 # What this execution had started was cancelled before there was this one.
                 child.submit(Cancel(reason=_ABANDONED))
 
-    async def _begin_with_credentials(
+    async def _begin_with_needs(
         self,
         live: LiveExecution,
         document: PlaybookDocument,
@@ -430,10 +431,10 @@ class Children(EngineListener):
         origin: ExecutionOrigin,
         execution_id: str,
     ) -> None:
-        """The same for a child that uses credentials: whether they can be had is known before its request."""
-        assert self._service.check_credentials is not None  # noqa: S101 - asked before
+        """The same for a child with needs: whether they are met is known before its request."""
+        assert self._service.check_needs is not None  # noqa: S101 - asked before
         awaited = execution_id in _awaited(live.state)
-        error = await self._service.check_credentials(document.playbook, str(origin.folder))
+        error = await self._service.check_needs(document.playbook, str(origin.folder))
         abandoned = awaited and execution_id not in _awaited(live.state)
         if not live.stopping and not abandoned:
             self._service.begin(document, replace(request, error=error), origin, execution_id)
@@ -491,6 +492,10 @@ def _wants(state: ExecutionState, request: _ChildMessage) -> bool:
     if state.stopping or request.start is None:
         return False
     return not request.waits or request.start.execution_id in _awaited(state)
+
+
+def _has_needs(playbook: Playbook) -> bool:
+    return uses_secrets(playbook) or names_modules(playbook.workflow)
 
 
 def _starts_children(playbook: Playbook) -> bool:

@@ -21,7 +21,7 @@ from noetl.engine.listener import EngineListener
 from noetl.engine.registry import EndWaiters
 from noetl.engine.retry import redrive_execution, reopen_execution
 from noetl.engine.scheduler import SLOTS, Scheduler, Worker
-from noetl.engine.service import CredentialCheck, Service, Watch
+from noetl.engine.service import NeedsCheck, Service, Watch
 from noetl.engine.start_key import holder_of_start_key
 from noetl.engine.timers import Timers
 from noetl.events.bodies import EventBody
@@ -76,7 +76,7 @@ class Engine:
         watch: Watch | None = None,
         logs: TaskLogWriter | None = None,
         results: ResultStore | None = None,
-        check_credentials: CredentialCheck | None = None,
+        check_needs: NeedsCheck | None = None,
         serves: bool = False,
         shared: SharedRows | None = None,
         memory: int = STATE_MEMORY,
@@ -90,7 +90,7 @@ class Engine:
             watch=watch,
             logs=logs,
             results=results,
-            check_credentials=check_credentials,
+            check_needs=check_needs,
             serves=serves,
             shared=shared,
             memory=memory,
@@ -106,7 +106,7 @@ class Engine:
             service.subscribe(listener)
         self._inbox = InboxReader(service)
         service.on_resumed = lambda execution_id: self._inbox.read([execution_id])
-        self._preflight = Preflight(playbooks, kinds, store_names(service.results))
+        self._preflight = Preflight(playbooks, kinds, store_names(service.results), serves=serves)
         self._tasks: list[asyncio.Task[None]] = []
         self._recordings: set[asyncio.Future[bool]] = set()
         """Of who waits for something to be durable: true when it is, false if it never will be."""
@@ -185,7 +185,7 @@ class Engine:
         self._preflight.check(document)
         # Without a file, relative paths start in the working directory, also when it is resumed elsewhere.
         file = source.file or os.path.join(os.getcwd(), source.name)
-        check = self._service.check_credentials
+        check = self._service.check_needs
         request = Request(
             version=document.playbook.metadata.version or "",
             workload=dict(workload or {}),
@@ -218,7 +218,7 @@ class Engine:
         """The first events that `begin` would record; nothing is. Raises PlaybookInvalid, CannotRun."""
         document = self.playbooks.read(source)
         self._preflight.check(document)
-        check = self._service.check_credentials
+        check = self._service.check_needs
         folder = os.path.dirname(source.file or os.path.join(os.getcwd(), source.name))
         error = await check(document.playbook, folder) if check is not None else None
         request = Request(workload=dict(workload), ctx=dict(ctx), timeout=timeout, error=error)

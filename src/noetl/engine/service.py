@@ -63,8 +63,8 @@ class AlreadyRunning(NoetlError):
         super().__init__(f"{execution_id} is running in {where}")
 
 
-CredentialCheck: TypeAlias = Callable[[Playbook, str], Awaitable[ErrorInfo | None]]
-"""Why a playbook, read in this folder, cannot begin: a credential that it uses cannot be had.
+NeedsCheck: TypeAlias = Callable[[Playbook, str], Awaitable[ErrorInfo | None]]
+"""Why a playbook, read in this folder, cannot begin: a credential or a module that it uses cannot be had.
 
 A server has none: it asks its workers before it gives them the first run.
 """
@@ -91,13 +91,13 @@ class Service:
         watch: Watch | None = None,
         logs: TaskLogWriter | None = None,
         results: ResultStore | None = None,
-        check_credentials: CredentialCheck | None = None,
+        check_needs: NeedsCheck | None = None,
         serves: bool = False,
         shared: SharedRows | None = None,
         memory: int = STATE_MEMORY,
         system: System = SYSTEM,
     ) -> None:
-        self.check_credentials = check_credentials
+        self.check_needs = check_needs
         self.serves = serves
         self.shared = shared
         self.results = results or MemoryResults()

@@ -98,12 +98,29 @@ def parse(source: str) -> Expression:
     return _parse_cached(source) if len(source) <= _CACHED_SOURCE_LENGTH else _parse(source)
 
 
+def expect_renamed(source: str, original: Expression, uses: tuple[Use, ...]) -> None:
+    """The next `parse` of `source` need not read it: it is the original with other paths, which are `uses`.
+
+    Whoever says so has looked that `analyse_source` would give just these; a test holds the two equal.
+    """
+    if len(_renamed) >= _CACHED_EXPRESSIONS:
+        _renamed.clear()
+    path = uses[0].path if original.path is not None else None
+    _renamed[source] = Expression(
+        source, single=original.single, uses=uses, assigned=original.assigned, path=path
+    )
+
+
 def _parse(source: str) -> Expression:
+    if _renamed and (renamed := _renamed.pop(source, None)) is not None:
+        return renamed
     from noetl.expr.evaluator import analyse_source  # noqa: PLC0415 - see above
 
     return Expression(source, **analyse_source(source))
 
 
+_renamed: dict[str, Expression] = {}
+"""What was said of sources that are still to be parsed."""
 _parse_cached = lru_cache(_CACHED_EXPRESSIONS)(_parse)
 
 

@@ -259,10 +259,10 @@ class ArtifactRequest(Message, tag="artifact"):
     reference: dict[str, Any] | None = None
 
 
-class CheckCredentials(Message, tag="check_credentials"):
-    """Whether the credentials can be had that steps of a playbook use which run in this pool.
+class CheckNeeds(Message, tag="check_needs"):
+    """Whether the credentials and modules can be had that steps of a playbook use which run in this pool.
 
-    The worker answers with `CredentialsChecked`, and may fetch what it needs for that until it has.
+    The worker answers with `NeedsChecked`, and may fetch what it needs for that until it has.
     """
 
     playbook: str
@@ -270,7 +270,7 @@ class CheckCredentials(Message, tag="check_credentials"):
     pool: str
 
 
-class CredentialsChecked(Message, tag="credentials_checked"):
+class NeedsChecked(Message, tag="needs_checked"):
     """They can be had, unless `error` says which cannot, and why. The answer is a value of null."""
 
     playbook: str
@@ -286,7 +286,7 @@ FetchRequest: TypeAlias = (
     | FetchSealed
     | FetchGrant
     | ArtifactRequest
-    | CredentialsChecked
+    | NeedsChecked
 )
 
 
@@ -325,7 +325,7 @@ FromWorker: TypeAlias = (
     | FetchSealed
     | FetchGrant
     | ArtifactRequest
-    | CredentialsChecked
+    | NeedsChecked
 )
 FromServer: TypeAlias = (
     Registered
@@ -333,7 +333,7 @@ FromServer: TypeAlias = (
     | Work
     | Ack
     | News
-    | CheckCredentials
+    | CheckNeeds
     | Drain
     | Beaten
     | Released

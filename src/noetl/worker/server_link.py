@@ -13,8 +13,7 @@ from noetl.model.errors import NoetlError
 from noetl.model.outcome import ErrorInfo
 from noetl.model.secret import SecretOrigin
 from noetl.ports.control import (
-    CheckCredentials,
-    CredentialsChecked,
+    CheckNeeds,
     FetchAnswer,
     FetchCredential,
     FetchedPlaybook,
@@ -24,12 +23,14 @@ from noetl.ports.control import (
     FetchSealed,
     FromServer,
     MessageMalformed,
+    NeedsChecked,
     SealValues,
     decode_from_server,
     encode_message,
 )
 from noetl.ports.credentials import CredentialError, StoredCredential
 from noetl.ports.results import ResultError, ResultStore
+from noetl.tools.python.lib_modules import find_module_error
 from noetl.worker.heartbeat import LeaseClock
 
 T = TypeVar("T")
@@ -37,7 +38,7 @@ TRIES = 5
 """How often something is asked for while the server does not answer; each wait is twice as long."""
 FIRST_WAIT = 0.2
 PREFLIGHT_WAIT = 1.0
-"""Seconds until a server that asked about credentials, and does not hear the answer, is told again."""
+"""Seconds until a server that asked what can be had here, and does not hear the answer, is told again."""
 
 
 class ServerUnavailable(NoetlError):
@@ -153,8 +154,8 @@ class ServerSecrets:
         return answer.value if isinstance(answer, FetchedValue) else None
 
 
-class CredentialPreflight:
-    """Looks whether credentials can be had here, before the server gives away what uses them.
+class NeedsPreflight:
+    """Looks whether credentials and modules can be had here, before the server gives away what uses them.
 
     `read_playbook` gives one by its hash, and raises FetchRefused and ServerUnavailable.
     """
@@ -171,7 +172,7 @@ class CredentialPreflight:
         self._read_playbook = read_playbook
         self._directory = directory
 
-    async def answer(self, message: CheckCredentials) -> None:
+    async def answer(self, message: CheckNeeds) -> None:
         while True:
             try:
                 await fetch(self._link, await self._look(message))
@@ -182,15 +183,17 @@ class CredentialPreflight:
             else:
                 return
 
-    async def _look(self, message: CheckCredentials) -> CredentialsChecked:
+    async def _look(self, message: CheckNeeds) -> NeedsChecked:
         """Raises ServerUnavailable."""
         try:
             playbook = await self._read_playbook(message.playbook)
             steps = [step for step in playbook.workflow if pool_of_step(playbook, step) == message.pool]
-            error = await self._resolver.preflight(playbook, steps, str(self._directory))
+            folder = str(self._directory)
+            error = await find_module_error(steps, folder)
+            error = error or await self._resolver.preflight(playbook, steps, folder)
         except FetchRefused as refused:
-            error = ErrorInfo(kind="credential", message=f"they cannot be looked for: {refused}")
-        return CredentialsChecked(playbook=message.playbook, pool=message.pool, error=error)
+            error = ErrorInfo(kind="credential", message=f"what it needs cannot be looked for: {refused}")
+        return NeedsChecked(playbook=message.playbook, pool=message.pool, error=error)
 
 
 async def receive_message(connection: ServerConnection) -> FromServer | None:

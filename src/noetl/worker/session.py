@@ -18,7 +18,7 @@ from noetl.ports.control import (
     PROTOCOL,
     Ack,
     Beaten,
-    CheckCredentials,
+    CheckNeeds,
     ClaimCredit,
     Drain,
     FetchedPlaybook,
@@ -48,8 +48,8 @@ from noetl.worker.remote_ledgers import RemoteExecutions
 from noetl.worker.reporter import Reporter
 from noetl.worker.runner import Runner
 from noetl.worker.server_link import (
-    CredentialPreflight,
     FetchRefused,
+    NeedsPreflight,
     ServerConnection,
     ServerLink,
     ServerSecrets,
@@ -126,9 +126,7 @@ class RemoteWorker:
             allow_kinds=options.allow_kinds,
             forget=self._runner.forget,
         )
-        self._preflight = CredentialPreflight(
-            link, self._resolver, self._executions.playbook, options.directory
-        )
+        self._preflight = NeedsPreflight(link, self._resolver, self._executions.playbook, options.directory)
         self._frames: asyncio.Queue[bytes] | None = None
         self._connections = 0
         self._silent = asyncio.Event()
@@ -365,7 +363,7 @@ class RemoteWorker:
             case News(items=items):
                 for news in items:
                     self._executions.receive(news)
-            case CheckCredentials():
+            case CheckNeeds():
                 self._spawn(self._preflight.answer(message))
             case Drain():
                 self._log(LogEvent.WORKER_DRAINING)

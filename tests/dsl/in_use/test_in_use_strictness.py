@@ -131,13 +131,26 @@ def test_a_name_that_only_the_dialect_sets_is_warned_about_with_that_hint(value:
     assert (problem.code, HINT in problem.hint) == ("unset-name", True)
 
 
-def test_a_status_that_only_the_dialect_has_is_warned_about_with_that_hint() -> None:
-    rules = "[{when: \"{{ output.status == 'success' }}\", then: {do: break}}, {else: {do: fail}}]"
+@pytest.mark.parametrize(
+    ("condition", "code"),
+    [
+        ("output.status == 'success'", "impossible-value"),
+        ("output.error.kind == 'rate_limit'", "impossible-value"),
+        ("output.error.kind in ['timeout', 'auth']", "impossible-value"),
+        ("outcome.error.kind == 'server_error'", "impossible-value"),
+        ("output.error.kind != 'client_error'", "impossible-value"),
+        ("output.response.x == 1", "unknown-field"),
+    ],
+)
+def test_what_outcomes_have_only_in_the_dialect_is_warned_about_with_that_hint(
+    condition: str, code: str
+) -> None:
+    rules = f'[{{when: "{{{{ {condition} }}}}", then: {{do: break}}}}, {{else: {{do: fail}}}}]'
     text = (
         f"{CANONICAL}workflow:\n- {{step: s, tool: {{kind: noop, spec: {{policy: {{rules: {rules}}}}}}}}}\n"
     )
     (problem,) = examine(text, "page.yaml").problems
-    assert (problem.code, HINT in problem.hint) == ("impossible-value", True)
+    assert (problem.code, HINT in problem.hint) == (code, True)
 
 
 def test_a_problem_of_every_dialect_has_no_such_hint() -> None:

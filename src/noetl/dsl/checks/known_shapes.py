@@ -46,6 +46,9 @@ STEP_SHAPE: Final[Shape] = {"status": None, "result": None, "error": _ERROR}
 _CLOSED: Final = frozenset({("event",), ("event", "loop"), ("event", "data")})
 """Mappings that have no keys but those that are known; `steps.NAME` is another."""
 
+_ANSWER: Final = ("output", "response")
+"""What no tool gives, and older playbooks read: it is far from every key that there is."""
+
 _EVENT_NAMES = frozenset({DONE, LOOP_DONE, FAILED, *OLDER_EVENT_NAMES})
 _STATUSES = frozenset({"completed", "failed", "cancelled", "skipped", "running", "waiting", "not_admitted"})
 _VALUES: Final[Mapping[Path, frozenset[str]]] = {
@@ -172,6 +175,7 @@ def _check_keys(
             owner = use.path[:number]
             near = did_you_mean(key, shape)
             closed = owner in _CLOSED or (len(owner) == 2 and owner[0] == "steps")
+            closed = closed or use.path[: number + 1] == _ANSWER
             if closed or near:
                 message = f"`{'.'.join(owner)}` has no `{key}`"
                 hint = near or f"it has {', '.join(f'`{name}`' for name in shape)}"

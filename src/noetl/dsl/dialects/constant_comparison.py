@@ -1,9 +1,11 @@
 """Comparisons of a path with constant texts, found on tokens: `a.b == 'x'`, `a.b in ['x', 'y']`."""
 
+import re
 from typing import NamedTuple
 
 from noetl.dsl.dialects.expression_text import TemplateTokens
 from noetl.expr.language.lexer import SourceToken
+from noetl.expr.use import Use
 
 # What may stand beside a comparison without being part of one of its operands.
 _BEFORE = frozenset(
@@ -12,6 +14,11 @@ _BEFORE = frozenset(
 _AFTER = frozenset({"", "variable_end", "block_end", "rparen", "rbracket", "rbrace", "comma", "colon"})
 _WORDS_BEFORE = frozenset({"and", "or", "not", "if", "elif", "else", "set"})
 _WORDS_AFTER = frozenset({"and", "or", "if", "else"})
+
+
+# The comparison that most guards begin with.
+_BEGINNING = re.compile(r"\{\{ *")
+_FIRST = re.compile(r""" *([=!]=) *('[^'\\\n]*'|"[^"\\\n]*")(?= *(?:\}\}|(?:and|or) ))""")
 
 
 class ConstantComparison(NamedTuple):
@@ -23,8 +30,17 @@ class ConstantComparison(NamedTuple):
     negated: bool
 
 
-def find_comparison(template: TemplateTokens, first: int, last: int) -> ConstantComparison | None:
-    """The comparison of the path from the token `first` to `last`; None if that is not all there is to it."""
+def find_comparison(template: TemplateTokens, use: Use, end: int) -> ConstantComparison | None:
+    """The comparison of a path up to the offset `end`; None if that is not all there is to it."""
+    # `_on_tokens` gives the same, and has to take the text apart for that; a test holds the two equal.
+    if (match := _FIRST.match(template.text, end)) and _BEGINNING.fullmatch(template.text, 0, use.offset):
+        return ConstantComparison(
+            [SourceToken(match.start(2), "string", match[2])], use.offset, match.end(2), match[1] == "!="
+        )
+    return _on_tokens(template, template.index_of(use), template.index_before(end))
+
+
+def _on_tokens(template: TemplateTokens, first: int, last: int) -> ConstantComparison | None:
     return _right_of(template, first, last) or _left_of(template, first, last)
 
 

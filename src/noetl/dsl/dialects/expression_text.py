@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from noetl.dsl.dialects.nodes import new_entry, new_text
 from noetl.dsl.document.source import Mapping, MappingEntry, Node, Scalar, Sequence
-from noetl.expr.expression import parse
+from noetl.expr.expression import Expression, expect_renamed, parse
 from noetl.expr.language.guard import gives_boolean, is_concatenation, is_template
 from noetl.expr.language.lexer import SourceToken, tokenize
 from noetl.expr.use import Path, Use
@@ -22,6 +22,7 @@ ERROR_GUARD = "{{ outcome.status == 'error' }}"
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _OPERAND = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*|\['[^'\\]*'\])*\Z|'[^'\\]*'\Z")
+_PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 _WORDS = frozenset(
     {"and", "or", "not", "if", "else", "in", "is", "true", "false", "none", "True", "False", "None"}
 )
@@ -46,21 +47,35 @@ class Edit(NamedTuple):
 class TemplateTokens:
     """One string with its tokens and what it reads. `tokens` are those that mean something."""
 
-    __slots__ = ("_at", "text", "tokens", "uses")
+    __slots__ = ("_begins", "_ends", "_tokens", "text", "uses")
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens = [token for token in tokens_of(text) if token.type not in ("whitespace", "comment")]
-        self._at = {token.offset: index for index, token in enumerate(self.tokens)}
         self.uses = parse(text).uses
+        self._tokens: list[SourceToken] | None = None
+        self._begins: dict[int, int] = {}
+        self._ends: dict[int, int] = {}
 
-    def path_tokens(self, use: Use) -> list[tuple[str, int, int]]:
-        """Each key of the path with the index of its last token and the offset where it ends."""
+    @property
+    def tokens(self) -> list[SourceToken]:
+        """Made when they are asked for: most edits need none."""
+        if self._tokens is None:
+            self._tokens = [t for t in tokens_of(self.text) if t.type not in ("whitespace", "comment")]
+            self._begins = {token.offset: index for index, token in enumerate(self._tokens)}
+            self._ends = {_end_of(token): index for index, token in enumerate(self._tokens)}
+        return self._tokens
+
+    def path_ends(self, use: Use) -> list[tuple[str, int]]:
+        """Each key of the path with the offset where it ends."""
+        end = use.offset - 1
+        # Nearly every path stands there as `a.b.c`: then its tokens say the same.
+        if self.text.startswith(".".join(use.path), use.offset):
+            return [(key, end := end + 1 + len(key)) for key in use.path]
         index = self.index_of(use)
-        keys = [(self.tokens[index].text, index, _end_of(self.tokens[index]))]
+        keys = [(self.tokens[index].text, _end_of(self.tokens[index]))]
         while (key_token := self._key_at(index + 1)) is not None:
             key, index = key_token
-            keys.append((key, index, _end_of(self.tokens[index])))
+            keys.append((key, _end_of(self.tokens[index])))
         return keys
 
     def _key_at(self, index: int) -> tuple[str, int] | None:
@@ -72,14 +87,22 @@ class TemplateTokens:
             return string_constant(second), index + 2
         return None
 
-    def operand_text(self, text: str, first: int, last: int) -> str:
-        """An operand for the tokens from `first` to `last`, without its brackets where it stands alone."""
-        alone = self.token(first - 1).type == "variable_begin" and self.token(last + 1).type == "variable_end"
-        return text[1:-1] if alone and _is_bracketed(text) else text
+    def operand_text(self, text: str, use: Use, end: int) -> str:
+        """An operand for a path up to this offset, without its brackets where it stands alone."""
+        return text[1:-1] if _is_bracketed(text) and self.stands_alone(use, end) else text
+
+    def stands_alone(self, use: Use, end: int) -> bool:
+        """Whether nothing but a path up to this offset stands between the braces."""
+        before, after = self.token(self.index_of(use) - 1), self.token(self.index_before(end) + 1)
+        return before.type == "variable_begin" and after.type == "variable_end"
 
     def index_of(self, use: Use) -> int:
         """The index of the token that a use starts with."""
-        return self._at[use.offset]
+        return self._begins[use.offset] if self.tokens else -1
+
+    def index_before(self, end: int) -> int:
+        """The index of the token that ends at this offset."""
+        return self._ends[end] if self.tokens else -1
 
     def token(self, index: int) -> SourceToken:
         """The token at an index; an empty one beyond either end."""
@@ -225,12 +248,12 @@ def name_edits(resolve: PathResolver) -> EditFinder:
 
     def edits(template: TemplateTokens) -> Iterator[Edit]:
         for use in template.uses:
-            keys = template.path_tokens(use)
-            resolved = resolve(tuple(key for key, _, _ in keys), use)
+            keys = template.path_ends(use)
+            resolved = resolve(tuple(key for key, _ in keys), use)
             if resolved is not None:
                 count, text = resolved
-                _, last, end = keys[count - 1]
-                yield Edit(use.offset, end, template.operand_text(text, template.index_of(use), last))
+                _, end = keys[count - 1]
+                yield Edit(use.offset, end, template.operand_text(text, use, end))
 
     return edits
 
@@ -250,9 +273,66 @@ def edit_text(text: str, *finders: EditFinder, concerns: Callable[[Use], bool] |
         return text
     # From the back: the offsets of edits still to come stay right. Two finders may give the same edit.
     edits = sorted({edit for finder in finders for edit in finder(template)}, reverse=True)
+    edited = text
     for start, end, replacement in edits:
-        text = text[:start] + replacement + text[end:]
-    return text
+        edited = edited[:start] + replacement + edited[end:]
+    if edits and (uses := _renamed_uses(parse(text), edits)) is not None:
+        expect_renamed(edited, parse(text), uses)
+    return edited
+
+
+def _renamed_uses(expression: Expression, edits: list[Edit]) -> tuple[Use, ...] | None:
+    """What the edited text reads, if nothing but paths have other names there; None if only parsing tells.
+
+    It saves parsing a document in another dialect twice, which is most of the time that lowering it takes.
+    """
+    text = expression.source
+    if not expression.single:
+        return None
+    by_start = {edit.start: edit for edit in edits}
+    uses: list[Use] = []
+    for use in expression.uses:
+        path = use.path
+        if (edit := by_start.pop(use.offset, None)) is not None:
+            rename = _rename(text[edit.start : edit.end], edit.text)
+            if rename is None:
+                return None
+            path = (*rename.new, *path[rename.replaced :])
+        offset = use.offset
+        for start, end, replacement in edits:
+            if start < use.offset:
+                if use.offset < end:
+                    return None
+                offset += len(replacement) - (end - start)
+        uses.append(Use(path, offset, use.optional, use.length_only))
+    if by_start or not _are_alike(expression.uses, uses):
+        return None
+    return tuple(uses)
+
+
+class _Rename(NamedTuple):
+    """How many keys are replaced, and by which."""
+
+    replaced: int
+    new: Path
+
+
+def _rename(before: str, after: str) -> _Rename | None:
+    """The path that a text begins with before an edit and after it; None if more differs than that."""
+    old, new = _PATH.match(before), _PATH.match(after)
+    if old is None or new is None or before[old.end() :] != after[new.end() :] or new[0] in _WORDS:
+        return None
+    return _Rename(old[0].count(".") + 1, tuple(new[0].split(".")))
+
+
+def _are_alike(uses: Iterable[Use], renamed: Iterable[Use]) -> bool:
+    """Whether paths that hold one another still do: `optional` tells what one of them proves of another."""
+    pairs = [(use.path, other.path) for use, other in zip(uses, renamed, strict=True)]
+    return all(
+        (left[: len(right)] == right) is (new_left[: len(new_right)] == new_right)
+        for left, new_left in pairs
+        for right, new_right in pairs
+    )
 
 
 def edit_node(node: Node, *finders: EditFinder, concerns: Callable[[Use], bool] | None = None) -> Node:
@@ -286,6 +366,8 @@ def scalars_of(node: Node) -> Iterator[Scalar]:
 
 def string_constant(token: SourceToken) -> str:
     """The text of a string token."""
+    if "\\" not in token.text:
+        return token.text[1:-1]
     try:
         # Jinja reads string escapes as Python does.
         return str(literal_eval(token.text))

@@ -18,7 +18,8 @@ from noetl.engine.catalog.playbooks import (
 from noetl.expr.template import Constant
 from noetl.model.errors import NoetlError
 from noetl.model.json import Json
-from noetl.tools.host.worker_tools import unrunnable_tasks
+from noetl.tools.host.worker_tools import UnrunnableTask, unrunnable_tasks
+from noetl.tools.python.lib_modules import tasks_without_modules
 
 CODE = "cannot-run"
 REQUEST = "<request>"
@@ -40,12 +41,23 @@ class CannotRun(NoetlError):
 
 
 class Preflight:
-    """Whether playbooks can run here. `stores` are the names of the result stores there are."""
+    """Whether playbooks can run here. `stores` are the names of the result stores there are.
 
-    def __init__(self, playbooks: Playbooks, kinds: Kinds, stores: frozenset[str] = frozenset()) -> None:
+    What `serves` runs no task itself: whether modules are there its workers say.
+    """
+
+    def __init__(
+        self,
+        playbooks: Playbooks,
+        kinds: Kinds,
+        stores: frozenset[str] = frozenset(),
+        *,
+        serves: bool = False,
+    ) -> None:
         self._playbooks = playbooks
         self._kinds = kinds
         self._stores = stores
+        self._serves = serves
         self._known: dict[tuple[str, str], _Needs] = {}
 
     def check(self, document: PlaybookDocument) -> None:
@@ -61,8 +73,12 @@ class Preflight:
             name = current.source.file or current.source.name
             needs = self._needs(current, name)
             problems += needs.problems
+            folder = Path(current.source.file or "x").absolute().parent
+            if not self._serves:
+                # Each time: what is missing may have been installed since.
+                tasks = tasks_without_modules(current.playbook.workflow, str(folder))
+                problems += [_task_problem(name, task) for task in tasks]
             for task, path, version in needs.children:
-                folder = Path(current.source.file or "x").absolute().parent
                 try:
                     todo.append(self._playbooks.find(path, version, folder))
                 except PlaybookMissing as missing:
@@ -97,10 +113,12 @@ class _Needs(NamedTuple):
 
 
 def _lacking(playbook: Playbook, kinds: Kinds, name: str) -> Iterator[Problem]:
-    for task in unrunnable_tasks(playbook, kinds):
-        yield _problem(
-            name, task.position, f"task `{task.task}` of step `{task.step}`: {task.reason}", task.hint
-        )
+    return (_task_problem(name, task) for task in unrunnable_tasks(playbook, kinds))
+
+
+def _task_problem(name: str, task: UnrunnableTask) -> Problem:
+    message = f"task `{task.task}` of step `{task.step}`: {task.reason}"
+    return _problem(name, task.position, message, task.hint)
 
 
 def _unknown_stores(document: PlaybookDocument, name: str, stores: frozenset[str]) -> Iterator[Problem]:

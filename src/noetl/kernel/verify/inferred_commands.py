@@ -140,7 +140,7 @@ def _command_of_end(end: StepCompletedByHand | StepSkipped, step: str) -> Comple
 
 def _infer_timers(state: ExecutionState, body: EventBody) -> Iterator[Command]:
     match body:
-        case CancelRequested(error=None) | CancelRequested(error=ErrorInfo(kind="credential")):
+        case CancelRequested(error=None) | CancelRequested(error=ErrorInfo(kind="credential" | "not_found")):
             yield Cancel(body.by, body.reason, body.error)
         case CancelRequested():
             yield TimerFired()

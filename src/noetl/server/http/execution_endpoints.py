@@ -177,7 +177,7 @@ def _waiting_runs(state: ExecutionState, plane: WorkerPlane) -> list[dict[str, s
     if state.over or state.paused or state.stopping:
         return []
     reasons: dict[tuple[str, str], None] = {}
-    unproven = plane.credential_checks.unserved_pools(state.execution_id)
+    unproven = plane.needs_checks.unserved_pools(state.execution_id)
     for name in state.ready:
         run = state.runs[name]
         needs = ready_run(state, run)
@@ -185,7 +185,7 @@ def _waiting_runs(state: ExecutionState, plane: WorkerPlane) -> list[dict[str, s
         members = [session for session in plane.sessions if needs.pool in session.pools]
         if not reason and unproven:
             who = f"no worker of the pool `{unproven[0]}` is there"
-            reason = f"{who} to say whether its credentials can be had"
+            reason = f"{who} to say whether what it needs is there"
         elif not reason and all(session.credit <= 0 for session in members):
             reason = f"all workers of the pool `{needs.pool}` are busy"
         if reason:

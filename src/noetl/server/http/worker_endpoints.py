@@ -45,7 +45,7 @@ def read_pools(call: ApiCall) -> list[PoolItem]:
     """The pools that have workers, or runs that wait."""
     sessions = call.resources.sessions.workers
     queues = {queue.pool: queue for queue in call.resources.observer.queues()}
-    unproven = call.resources.plane.credential_checks.unserved_pools()
+    unproven = call.resources.plane.needs_checks.unserved_pools()
     names = sorted({*queues, *unproven, *(pool for session in sessions for pool in session.pools)})
     return [_pool(call, name, sessions, queues.get(name)) for name in names]
 
@@ -66,9 +66,9 @@ def _pool(call: ApiCall, name: str, sessions: Iterable[WorkerSession], queue: Po
 
 def _unproven(call: ApiCall, pool: str) -> str | None:
     """Executions wait for a worker of the pool though none of their runs is ready there."""
-    if pool not in call.resources.plane.credential_checks.unserved_pools():
+    if pool not in call.resources.plane.needs_checks.unserved_pools():
         return None
-    return f"no worker serves the pool `{pool}`, and executions wait to hear whether credentials can be had"
+    return f"no worker serves the pool `{pool}`, and executions wait to hear whether what they need is there"
 
 
 async def _drain_worker(call: ApiCall) -> Answer:

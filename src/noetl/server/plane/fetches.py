@@ -14,7 +14,6 @@ from noetl.model.reference import SECRET_MARKER_BYTES, StoredReference, referenc
 from noetl.model.secret import SecretOrigin, origins_in
 from noetl.ports.control import (
     ArtifactRequest,
-    CredentialsChecked,
     FetchAnswer,
     FetchCredential,
     FetchedPlaybook,
@@ -25,13 +24,14 @@ from noetl.ports.control import (
     FetchRequest,
     FetchSealed,
     FetchWorkload,
+    NeedsChecked,
     SealValues,
 )
 from noetl.ports.credentials import CredentialError, CredentialStore
 from noetl.ports.results import ResultError, ResultMissing, ResultStore
 from noetl.ports.store import StoreError
-from noetl.server.plane.credential_checks import CredentialChecks
 from noetl.server.plane.dispatcher import workload_for_workers
+from noetl.server.plane.needs_checks import NeedsChecks
 from noetl.server.plane.sessions import Lease, WorkerSession
 from noetl.stores.credentials.sealed_values import SealedValues
 from noetl.stores.results.result_key import is_result_key, parse_result_key, split_store_key
@@ -49,7 +49,7 @@ class Fetches:
     def __init__(
         self,
         service: Service,
-        checks: CredentialChecks,
+        checks: NeedsChecks,
         credentials: CredentialStore | None,
         sealed: SealedValues | None,
     ) -> None:
@@ -78,7 +78,7 @@ class Fetches:
                     return await self._grant(session, message)
                 case ArtifactRequest():
                     return await self._artifact(session, message)
-                case CredentialsChecked():
+                case NeedsChecked():
                     self._checks.answered(session, message)
                     return FetchedValue()
                 case _:

@@ -23,7 +23,6 @@ from noetl.ports.control import (
     ArtifactRequest,
     Beaten,
     ClaimCredit,
-    CredentialsChecked,
     FetchCredential,
     FetchGrant,
     FetchPlaybook,
@@ -32,6 +31,7 @@ from noetl.ports.control import (
     FromServer,
     FromWorker,
     Heartbeat,
+    NeedsChecked,
     Register,
     Registered,
     Rejected,
@@ -46,9 +46,9 @@ from noetl.ports.credentials import CredentialStore
 from noetl.ports.results import ResultStore
 from noetl.ports.store import LeaseRow, ReadyRow, StoreDamaged, StoreError, StoreUnusable
 from noetl.process_log import LogEvent, log_event
-from noetl.server.plane.credential_checks import CredentialChecks
 from noetl.server.plane.dispatcher import Dispatcher
 from noetl.server.plane.fetches import Fetches
+from noetl.server.plane.needs_checks import NeedsChecks
 from noetl.server.plane.report_recorder import ReportRecorder
 from noetl.server.plane.sessions import (
     OWN_SESSION,
@@ -95,13 +95,13 @@ class WorkerPlane(EngineListener):
         silent = self._on_session_gone if shared is not None else None
         self.sessions = Sessions(ttl, self._on_session_lost, system, silent=silent)
         self.shared_sessions = SharedSessions(shared, self.sessions, server) if shared is not None else None
-        self.credential_checks = CredentialChecks(service, self.sessions, self.dispatch, system.monotonic)
-        self._fetches = Fetches(service, self.credential_checks, credentials, sealed)
+        self.needs_checks = NeedsChecks(service, self.sessions, self.dispatch, system.monotonic)
+        self._fetches = Fetches(service, self.needs_checks, credentials, sealed)
         self._dispatcher = Dispatcher(
             self.sessions,
             self._leases,
             lambda name: service.spawn(self._load_ready(name)),
-            self.credential_checks.admits,
+            self.needs_checks.admits,
         )
         self._reports = ReportRecorder(
             service.registry,
@@ -184,7 +184,7 @@ class WorkerPlane(EngineListener):
     def evicted(self, live: LiveExecution) -> None:
         runs = [run for unit in all_rows(live.state).values() for run in unit.ready.values()]
         self._dispatcher.evicted(live, runs)
-        self.credential_checks.forget(live.execution_id)
+        self.needs_checks.forget(live.execution_id)
 
     def undone(self, live: LiveExecution) -> None:
         """Claims that were not durable when somebody else wrote never were."""
@@ -208,7 +208,7 @@ class WorkerPlane(EngineListener):
 
     def outdated(self, live: LiveExecution) -> None:
         self._dispatcher.forget(live.execution_id)
-        self.credential_checks.forget(live.execution_id)
+        self.needs_checks.forget(live.execution_id)
 
     @property
     def leased_executions(self) -> set[str]:
@@ -313,7 +313,7 @@ class WorkerPlane(EngineListener):
 
     def over(self, live: LiveExecution) -> None:
         self._dispatcher.forget(live.execution_id)
-        self.credential_checks.over(live.execution_id)
+        self.needs_checks.over(live.execution_id)
 
     def _on_run_event(self, live: LiveExecution, body: EventBody, _: int) -> None:
         """Whoever does not own a run or shard any more is told, unless it said so itself."""
@@ -344,7 +344,7 @@ class WorkerPlane(EngineListener):
 
     def _on_session_gone(self, session: WorkerSession) -> None:
         """It is connected to another server, or to none: its row will tell."""
-        self.credential_checks.lost(session)
+        self.needs_checks.lost(session)
         for lease in list(session.leases.values()):
             self._leases.remove(lease)
 
@@ -356,7 +356,7 @@ class WorkerPlane(EngineListener):
         runs = len(session.leases)
         event = LogEvent.WORKER_LOST if runs or session.slots else LogEvent.WORKER_LEFT
         self._log(session, event, worker=session.worker or None, session=session.id, runs=runs)
-        self.credential_checks.lost(session)
+        self.needs_checks.lost(session)
         leases = list(session.leases.values())
         if all(lease.live.loaded for lease in leases):
             self._end_leases(leases, "expired")
@@ -435,7 +435,7 @@ class WorkerPlane(EngineListener):
         session.describe(message)
         session.internal = location == "server"
         self.sessions.beat(session)
-        self.credential_checks.connected(session)  # before it may be asked anything new, which it will see
+        self.needs_checks.connected(session)  # before it may be asked anything new, which it will see
         self._log(
             session,
             LogEvent.WORKER_CONNECTED,
@@ -526,7 +526,7 @@ class WorkerPlane(EngineListener):
                 | FetchSealed()
                 | FetchGrant()
                 | ArtifactRequest()
-                | CredentialsChecked()
+                | NeedsChecked()
             ):
                 return await self._fetches.answer(session, message)
             case Register():

@@ -1,6 +1,7 @@
 """Runs the kind `container`."""
 
 import asyncio
+import os
 import shutil
 import subprocess
 from typing import Any
@@ -31,6 +32,9 @@ _REMOVE_SECONDS = 10.0
 """Seconds that are waited for the removal of a container; it goes on afterwards."""
 _REMOVE = 'read -r _; exec "$0" rm --force --volumes "$1"'
 """Waits for the end of its input, which comes with that of the worker, too, however it ends."""
+_REMOVE_AT_ONCE = 'read -r _; "$0" rm --force --time=0 --volumes "$1" || exec "$0" rm --force --volumes "$1"'
+"""Podman gives a container ten seconds more, which has had its time; before version 4 it cannot be told not
+to."""
 
 
 class ContainerTool:
@@ -93,10 +97,14 @@ def _find_runtime(spec: ContainerSpec) -> str:
     return path
 
 
+def _is_podman(runtime: str) -> bool:
+    return os.path.basename(runtime) == "podman"
+
+
 def _start_remover(runtime: str, name: str) -> "subprocess.Popen[bytes]":
     """The runtime keeps a container whose command line was killed: this ends it in any case."""
     return subprocess.Popen(  # noqa: S603 - the runtime that the task asks for
-        ["/bin/sh", "-c", _REMOVE, runtime, name],
+        ["/bin/sh", "-c", _REMOVE_AT_ONCE if _is_podman(runtime) else _REMOVE, runtime, name],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -173,7 +173,8 @@ def _print_plan(request: "StartRequest", configuration: Configuration) -> int:
         raise invalid_playbook(examined.problems, source.text)
     kinds = installed_kinds().with_allowed(configuration.settings.allow_kinds)
     unread = unread_keys(examined.playbook, source.text, request.workload)
-    plan = plan_json(examined.playbook, request.workload, request.ctx, kinds, now_micros())
+    folder = os.path.dirname(source.file or "")
+    plan = plan_json(examined.playbook, request.workload, request.ctx, kinds, now_micros(), folder=folder)
     if configuration.settings.output == "json":
         console.write_json({**plan, "warnings": problems_json([*examined.problems, *unread])})
     else:

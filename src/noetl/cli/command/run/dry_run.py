@@ -15,15 +15,25 @@ from noetl.kernel.plan import Plan
 from noetl.kernel.state.execution_state import new_state
 from noetl.model.errors import ExpressionError
 from noetl.tools.host.worker_tools import unrunnable_tasks
+from noetl.tools.python.lib_modules import tasks_without_modules
 
 NO_EXECUTION = "00000000-0000-7000-8000-000000000000"
 """What `execution_id` is where there is none yet."""
 
 
 def plan_json(
-    playbook: Playbook, workload: dict[str, Any], ctx: dict[str, Any], kinds: Kinds, now: int
+    playbook: Playbook,
+    workload: dict[str, Any],
+    ctx: dict[str, Any],
+    kinds: Kinds,
+    now: int,
+    *,
+    folder: str,
 ) -> dict[str, Any]:
-    """The merged workload, and the steps in order. Raises CommandFailure if a default cannot be rendered."""
+    """The merged workload, and the steps in order. Raises CommandFailure if a default cannot be rendered.
+
+    `folder` is that of the playbook.
+    """
     try:
         merged = render_workload(new_state(Plan(playbook), NO_EXECUTION), workload, now)
     except ExpressionError as error:
@@ -49,7 +59,10 @@ def plan_json(
                 "reason": task.reason,
                 "hint": task.hint,
             }
-            for task in unrunnable_tasks(playbook, kinds)
+            for task in (
+                *unrunnable_tasks(playbook, kinds),
+                *tasks_without_modules(playbook.workflow, folder),
+            )
         ],
         "steps": [_step_json(step) for step in playbook.workflow],
     }

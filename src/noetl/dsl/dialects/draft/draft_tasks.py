@@ -18,6 +18,7 @@ from noetl.dsl.dialects.nodes import (
 from noetl.dsl.document.shape_check import ProblemReporter
 from noetl.dsl.document.source import Mapping, MappingEntry, Node, Scalar, Sequence, node_of
 from noetl.expr.language.lexer import SourceToken
+from noetl.expr.use import Use
 
 # Taken as they stand, never rendered.
 _LITERAL = frozenset({"code", "document"})
@@ -216,27 +217,26 @@ def status_edits(template: TemplateTokens) -> Iterator[Edit]:
     for use in template.uses:
         if use.path[0] not in _OUTCOME:
             continue
-        keys = template.path_tokens(use)
+        keys = template.path_ends(use)
         if len(keys) == 1:
-            name, _, end = keys[0]
+            name, end = keys[0]
             yield Edit(use.offset, end, f"dict({name}, status={_DRAFT_STATUS[1:-1]})")
             continue
-        key, last, end = keys[1]
+        key, end = keys[1]
         if key != "status":
             continue
-        first = last - 2 if template.token(last).type == "name" else last - 3
-        constants = _compared_constants(template, first, last) if len(keys) == 2 else None
+        constants = _compared_constants(template, use, end) if len(keys) == 2 else None
         if constants is None:
-            yield Edit(use.offset, end, template.operand_text(_DRAFT_STATUS, template.index_of(use), last))
+            yield Edit(use.offset, end, template.operand_text(_DRAFT_STATUS, use, end))
             continue
         for token in constants:
             if string_constant(token) == "success":
                 yield Edit(token.offset, token.offset + len(token.text), token.text[0] + "ok" + token.text[0])
 
 
-def _compared_constants(template: TemplateTokens, first: int, last: int) -> list[SourceToken] | None:
+def _compared_constants(template: TemplateTokens, use: Use, end: int) -> list[SourceToken] | None:
     """The constants the status is compared with, or None if that is not all there is to it."""
-    comparison = find_comparison(template, first, last)
+    comparison = find_comparison(template, use, end)
     # The draft's status is never `ok`: a comparison with it must stay false.
     if comparison is None or any(string_constant(token) == "ok" for token in comparison.constants):
         return None

@@ -21,7 +21,7 @@ from noetl.dsl.dialects.nodes import (
     without_keys,
 )
 from noetl.dsl.document.shape_check import ProblemReporter, describe_node
-from noetl.dsl.document.source import Located, Mapping, MappingEntry, Node, Scalar, Sequence, node_of
+from noetl.dsl.document.source import Located, Mapping, MappingEntry, Node, Sequence, node_of
 from noetl.dsl.document.spec import merge_specs
 
 _RESULT_KEYS = {"output_select": "select", "store": "store", "inline_max_bytes": "inline_max_bytes"}
@@ -180,7 +180,7 @@ class HarmlessSpellings:
             node = _replaced(node, "document", new_entry("document", inner, node.entries["document"]))
         match text_value(node.get("kind")):
             case "shell":
-                return _one_command(node)
+                return self._one_command(node)
             case "noop":
                 return _noop_result(node)
             case "artifact":
@@ -189,6 +189,19 @@ class HarmlessSpellings:
                 return without_keys(node, "task")
             case _:
                 return node
+
+    def _one_command(self, node: Mapping) -> Mapping:
+        """`cmds: [a, b]`: in order, up to the first failure."""
+        entry = node.entries.get("cmds")
+        if entry is None or "command" in node:
+            return node
+        items = items_of(entry.value) if isinstance(entry.value, Sequence) else [entry.value]
+        reader = NodeReader(self._report)
+        lines = [reader.text(item, "a command of `cmds`") or "" for item in items]
+        if not items:
+            self._report("wrong-type", entry.value, "`cmds` is empty", "write the commands, each as text")
+        text = "\n".join(["set -e", *(line.rstrip("\n") for line in lines)]) + "\n"
+        return _replaced(node, "cmds", new_entry("command", new_text(text, entry.value), entry))
 
     def _result_keys(self, node: Mapping) -> Mapping:
         """`output: {…}` as `spec.result`; a mapping of `output_select` says what is done anyway."""
@@ -211,20 +224,6 @@ class HarmlessSpellings:
         if not result.entries:
             return node
         return with_spec(node, new_mapping([new_entry("result", result, output)], output), output)
-
-
-def _one_command(node: Mapping) -> Mapping:
-    """`cmds: [a, b]`: in order, up to the first failure."""
-    entry = node.entries.get("cmds")
-    if entry is None or "command" in node:
-        return node
-    lines = [item.value for item in items_of(entry.value) if isinstance(item, Scalar)]
-    if isinstance(entry.value, Scalar):
-        lines = [entry.value.value]
-    if not lines or not all(isinstance(line, str) for line in lines):
-        return node
-    text = "\n".join(["set -e", *(str(line).rstrip("\n") for line in lines)]) + "\n"
-    return _replaced(node, "cmds", new_entry("command", new_text(text, entry.value), entry))
 
 
 def _noop_result(node: Mapping) -> Mapping:

@@ -20,18 +20,45 @@ _STRING = re.compile(r"(?P<prefix>[A-Za-z]*)(?P<quote>'''|\"\"\"|'|\")(?P<body>.
 
 
 _MODULES = {
+    "attrs": "attr",
+    "babel": "babel",
     "beautifulsoup4": "bs4",
+    "django": "django",
+    "dnspython": "dns",
+    "flask": "flask",
+    "gitpython": "git",
+    "google_api_python_client": "googleapiclient",
+    "google_auth": "google.auth",
+    "jinja2": "jinja2",
+    "markupsafe": "markupsafe",
+    "mysqlclient": "MySQLdb",
+    "nats_py": "nats",
     "opencv_python": "cv2",
     "pillow": "PIL",
     "protobuf": "google.protobuf",
     "psycopg2_binary": "psycopg2",
+    "pycryptodome": "Crypto",
+    "pygments": "pygments",
     "pyjwt": "jwt",
+    "pymysql": "pymysql",
+    "pyserial": "serial",
     "python_dateutil": "dateutil",
     "python_dotenv": "dotenv",
     "pyyaml": "yaml",
+    "pyzmq": "zmq",
+    "scikit_image": "skimage",
     "scikit_learn": "sklearn",
+    "sqlalchemy": "sqlalchemy",
+    "websocket_client": "websocket",
 }
-"""Modules of packages whose names are others: the package is declared, the module imported."""
+"""Modules of packages whose names are others, if only in capitals: the package is declared, the module
+imported."""
+
+
+def likely_package(module: str) -> str:
+    """The package that a module is likely to come from; empty if its name does not tell."""
+    named = next((package for package, name in _MODULES.items() if name == module), "")
+    return named.replace("_", "-") or (module if "." not in module else "")
 
 
 def imports_of(packages: Iterable[str]) -> dict[str, Json]:

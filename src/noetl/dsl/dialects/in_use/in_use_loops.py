@@ -105,7 +105,7 @@ class LoopLowering:
             return isinstance(node.get(path[-1]), Sequence) if node is not None else False
         step = self._survey.step_named(path[0])
         if step is None:
-            return path == ("args", "rows")
+            return False
         if step.is_loop:
             return len(path) == 1
         return path[1:] == ("rows",) and bool(step.tasks) and step.tasks[-1].kind in SQL_KINDS

@@ -12,7 +12,7 @@ from noetl.dsl.dialects.in_use.in_use_rules import (
 from noetl.dsl.dialects.in_use.in_use_tasks import TaskLowering
 from noetl.dsl.dialects.in_use.read_edits import TASK_RESULTS, NameReads, ReadPlace, ReadSite
 from noetl.dsl.dialects.in_use.recognition import entries_of, items_of, labelled_entry
-from noetl.dsl.dialects.in_use.survey import DocumentSurvey, SurveyedStep
+from noetl.dsl.dialects.in_use.survey import DocumentSurvey, SurveyedStep, given_inputs
 from noetl.dsl.dialects.nodes import new_entry, new_mapping, new_sequence, new_text, text_value, without_keys
 from noetl.dsl.document.shape_check import ProblemReporter
 from noetl.dsl.document.source import Mapping, Node, Sequence, node_of
@@ -50,8 +50,9 @@ class PipelineLowering:
         for task in step.tasks:
             parts = expand_task(task.node, task.label, self._definitions, self._report)
             task.parts = parts
+            task.inputs = task.inputs.union(*(given_inputs(part) for _, part in parts))
             step.first_parts[task.label] = parts[0][0]
-            self._survey.names.update(name for name, _ in parts)
+            step.names.update(name for name, _ in parts)
 
     def lower(self, step: SurveyedStep, tool: Node, per_iteration: Mapping | None) -> Node:
         """The pipeline of a step; `per_iteration` is what a loop gives to each of its tasks."""

@@ -11,7 +11,7 @@ from noetl.dsl.dialects.in_use.recognition import entries_of, items_of
 from noetl.dsl.dialects.in_use.survey import SQL_KINDS, DocumentSurvey, SurveyedStep
 from noetl.dsl.dialects.nodes import NodeReader, new_entry, new_mapping, new_text, text_value, without_keys
 from noetl.dsl.document.shape_check import ProblemReporter
-from noetl.dsl.document.source import Mapping, MappingEntry, Node, Scalar, Sequence, node_of
+from noetl.dsl.document.source import Mapping, MappingEntry, Node, Sequence, node_of
 from noetl.expr.use import Path, Use
 
 _LIFTED = frozenset({"method", "url", "endpoint", "params", "headers", "code", "input", "auth", "command"})
@@ -56,13 +56,14 @@ class TaskLowering:
         elif kind == "shell":
             task = _with_raw_text(task)
         entries: list[MappingEntry] = []
+        beside = site._replace(has_inputs=True)
         for entry in task:
-            if entry.key == "input":
+            if entry.key in ("input", "args"):
                 entries.append(new_entry("args", self._reads.rewrite(entry.value, site), entry))
             elif entry.key in _UNTOUCHED:
                 entries.append(entry)
             else:
-                entries.append(new_entry(entry.key, self._reads.rewrite(entry.value, site), entry))
+                entries.append(new_entry(entry.key, self._reads.rewrite(entry.value, beside), entry))
         task = new_mapping(entries, task)
         if step_input is not None:
             arguments = self._step_arguments(step_input, site)
@@ -79,7 +80,7 @@ class TaskLowering:
     def _python(self, task: Mapping, site: ReadSite) -> Mapping:
         libs = task.entries.get("libs")
         if libs is not None and isinstance(libs.value, Sequence):
-            names = [str(item.value) for item in libs.value.items if isinstance(item, Scalar)]
+            names = [self._reader.text(item, "a package of `libs`") or "sys" for item in libs.value.items]
             imports = node_of(imports_of(names), libs)
             task = new_mapping(
                 (new_entry("libs", imports, entry) if entry is libs else entry for entry in task), task
@@ -90,7 +91,7 @@ class TaskLowering:
             return task
 
         def rewrite(template: str) -> str:
-            edited = self._reads.rewrite(new_text(template, code), site)
+            edited = self._reads.rewrite(new_text(template, code), site._replace(has_inputs=True))
             return text_value(edited) or template
 
         inputs = {entry.key: text_value(entry.value) for entry in entries_of(task.get("args"))}

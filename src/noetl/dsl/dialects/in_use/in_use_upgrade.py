@@ -14,6 +14,7 @@ from noetl.dsl.dialects.in_use.read_edits import NameReads, ReadPlace, ReadSite
 from noetl.dsl.dialects.in_use.recognition import entries_of, items_of, labelled_entry, recognise
 from noetl.dsl.dialects.in_use.survey import DocumentSurvey, SurveyedStep
 from noetl.dsl.dialects.nodes import (
+    is_null,
     new_entry,
     new_mapping,
     new_sequence,
@@ -75,7 +76,8 @@ class InUseUpgrade:
                     workbook = self._workbook(entry.value)
                     if not self._definitions or not _is_without_items(workbook):
                         entries.append(new_entry("workbook", workbook, entry))
-                case "metadata" if isinstance(entry.value, Mapping):
+                # Of a dialect that there is none of the reader says so.
+                case "metadata" if isinstance(entry.value, Mapping) and _names_dialect(entry.value):
                     declared = new_entry("dialect", node_of("canonical", entry.value))
                     entries.append(new_entry("metadata", with_entry(entry.value, declared), entry))
                 case "tracing" | "spec":
@@ -249,6 +251,12 @@ class InUseUpgrade:
                 value = publish_results(step, value)
             entries.append(entry if value is entry.value else new_entry(entry.key, value, entry))
         return new_mapping(entries, node)
+
+
+def _names_dialect(metadata: Mapping) -> bool:
+    """Whether its dialect is one that there is, or none is said."""
+    node = metadata.get("dialect")
+    return is_null(node) or text_value(node) in ("canonical", "draft", "in_use")
 
 
 def _is_without_items(workbook: Node) -> bool:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from noetl.dsl.dialects.constant_comparison import find_comparison
 from noetl.dsl.dialects.expression_text import Edit, string_constant
 from noetl.dsl.dialects.in_use.survey import SQL_KINDS
 
@@ -96,8 +95,7 @@ def _data_or_result(result: str) -> str:
 
 def _status_edit(path: "PathTokens", owner: str, ok: str) -> Edit:
     """`success` is called otherwise; compared with constants, those change, else the value does."""
-    first, last = path.template.index_of(path.use), path.ends[1][0]
-    comparison = find_comparison(path.template, first, last)
+    comparison = path.comparison(2)
     if comparison is None:
         return path.replaced(2, f"('success' if {owner}.status == '{ok}' else {owner}.status)")
     texts = [string_constant(token) for token in comparison.constants]
@@ -121,8 +119,7 @@ def _error_edit(path: "PathTokens", owner: str, status: str, *, guard: bool) -> 
         return path.replaced(1, owner)
     # In a condition what is absent compares as false; a value must not read it.
     number = status if guard else f"({status} | default(0))"
-    first, last = path.template.index_of(path.use), path.ends[2][0]
-    comparison = find_comparison(path.template, first, last)
+    comparison = path.comparison(3)
     if comparison is None:
         return path.replaced(3, _kind_name(owner, number))
     texts = [string_constant(token) for token in comparison.constants]

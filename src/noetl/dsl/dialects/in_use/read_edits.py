@@ -4,6 +4,7 @@ import enum
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from noetl.dsl.dialects.constant_comparison import ConstantComparison, find_comparison
 from noetl.dsl.dialects.expression_text import (
     Edit,
     TemplateTokens,
@@ -64,6 +65,8 @@ class ReadSite(NamedTuple):
     task: int = -1
     follows_its_own: bool = False
     """Whether a task was put before this one, so that the result before is not that of the task before."""
+    has_inputs: bool = False
+    """Whether a task's own inputs are at hand, which do not see each other."""
 
     @property
     def kind(self) -> str:
@@ -82,28 +85,30 @@ class ReadSite(NamedTuple):
 
 
 class PathTokens(NamedTuple):
-    """A path as it stands in a text: its keys, and the tokens and offsets where each ends."""
+    """A path as it stands in a text: its keys, and the offset where each ends."""
 
     template: TemplateTokens
     use: Use
     keys: tuple[str, ...]
-    ends: tuple[tuple[int, int], ...]
+    ends: tuple[int, ...]
 
     def replaced(self, count: int, text: str) -> Edit:
         """The first `count` keys replaced; the text is an operand."""
-        last, end = self.ends[count - 1]
-        first = self.template.index_of(self.use)
-        return Edit(self.use.offset, end, self.template.operand_text(text, first, last))
+        end = self.ends[count - 1]
+        return Edit(self.use.offset, end, self.template.operand_text(text, self.use, end))
+
+    def comparison(self, count: int) -> ConstantComparison | None:
+        """The comparison of the first `count` keys with constants; None if that is not all there is to it."""
+        return find_comparison(self.template, self.use, self.ends[count - 1])
 
     def is_whole(self) -> bool:
         """Whether nothing but this path stands between the braces."""
-        first, last = self.template.index_of(self.use), self.ends[-1][0]
-        before, after = self.template.token(first - 1), self.template.token(last + 1)
-        return before.type == "variable_begin" and after.type == "variable_end"
+        return self.template.stands_alone(self.use, self.ends[-1])
 
     def goes_on(self) -> bool:
         """Whether a call or another subscript follows."""
-        return self.template.token(self.ends[-1][0] + 1).type in ("dot", "lbracket", "lparen")
+        last = self.template.index_before(self.ends[-1])
+        return self.template.token(last + 1).type in ("dot", "lbracket", "lparen")
 
 
 class NameReads:
@@ -150,19 +155,12 @@ class NameReads:
         name = use.path[0]
         if name == "workload":
             return not use.optional and len(use.path) > 1 and use.path[1] not in self._survey.workload
-        if name in ("output", "result", "job", "ctx", "steps") or name in _POSITIONS:
-            return True
-        return name not in NAMESPACES and (
-            name in self._survey.canonical_names or not self._survey.is_known(name)
-        )
+        return name in ("ctx", "steps") or (name not in NAMESPACES and name not in self._survey.workload)
 
     def _edits(self, template: TemplateTokens, site: ReadSite) -> Iterator[Edit]:
         for use in template.uses:
-            keys = template.path_tokens(use)
-            path = PathTokens(
-                template, use, tuple(key for key, _, _ in keys), tuple((last, end) for _, last, end in keys)
-            )
-            edit = self._edit(path, site)
+            keys, ends = zip(*template.path_ends(use), strict=True)
+            edit = self._edit(PathTokens(template, use, keys, ends), site)
             if edit is not None:
                 yield edit
 
@@ -170,22 +168,47 @@ class NameReads:
         name, keys = path.keys[0], path.keys
         if name in NAMESPACES:
             return self._namespace_edit(path, site)
-        if name == "output" and not self._survey.is_known("output"):
+        is_set = self._is_set(name, site)
+        if name == "output" and not is_set:
             return self._output_edit(path, site)
-        if name == "job" and len(keys) > 1 and keys[1] in _JOB and not self._survey.is_known("job"):
+        if name == "job" and len(keys) > 1 and keys[1] in _JOB and not is_set:
             return path.replaced(2, "execution_id")
         if name in _POSITIONS and site.step is not None and site.step.is_loop and site.role in _PIPELINE:
             return path.replaced(1, _POSITIONS[name])
         step = self._survey.step_named(name)
         if step is not None and not self._is_hidden(name, step, site):
             return self._step_edit(path, 1, step, site)
-        if name == "result" and not self._survey.is_known(name):
+        if name == "result" and not is_set:
             before = self._result_before(site)
             return None if before is None else path.replaced(1, before)
-        edit = None if self._survey.is_known(name) else self._absent(path, 0, "", site)
-        if edit is not None and self._hint(name):
+        if is_set or (name in self._survey.ctx_writers and self._is_written(name, site)):
+            return None
+        edit = self._absent(path, 0, "", site)
+        if edit is not None and name not in self._survey.names and self._hint(name):
             self._misspelt.append((path.template.text, path.use))
         return edit
+
+    def _is_set(self, name: str, site: ReadSite) -> bool:
+        """Whether a bare name stands for something in a place, the results of steps and ctx excepted."""
+        step, survey = site.step, self._survey
+        if step is None:
+            return name in survey.names or name in survey.canonical_names
+        if name in survey.workload or name in step.names:
+            return True
+        if name in step.inputs and site.role is not ReadPlace.STEP_INPUT:
+            return True
+        if site.role not in _PIPELINE or (site.role is ReadPlace.INPUT and not site.has_inputs):
+            return False
+        tasks = step.tasks[site.task : site.task + 1] if site.task >= 0 else step.tasks
+        return any(name in task.inputs for task in tasks)
+
+    def _is_written(self, name: str, site: ReadSite) -> bool:
+        """Whether a step that writes a name to ctx has surely run when it is read."""
+        reader = site.step.name if site.step is not None else ""
+        return any(
+            writer == reader or self._survey.graph.surely_done(writer, reader)
+            for writer in self._survey.ctx_writers[name]
+        )
 
     def _namespace_edit(self, path: PathTokens, site: ReadSite) -> Edit | None:
         keys = path.keys
@@ -197,11 +220,8 @@ class NameReads:
             return self._absent(path, 0, "", site)
         if keys[0] != "ctx" or keys[1] in _ALWAYS_THERE:
             return None
-        if (writers := self._survey.ctx_writers.get(keys[1])) is not None:
-            reader = site.step.name if site.step is not None else ""
-            graph = self._survey.graph
-            sure = any(writer == reader or graph.surely_done(writer, reader) for writer in writers)
-            return None if sure else self._absent(path, 0, "", site)
+        if keys[1] in self._survey.ctx_writers:
+            return None if self._is_written(keys[1], site) else self._absent(path, 0, "", site)
         if keys[1] in self._survey.workload:
             return path.replaced(1, "workload")
         if (step := self._survey.step_named(keys[1])) is not None:

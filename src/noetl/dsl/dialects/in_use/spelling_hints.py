@@ -33,13 +33,32 @@ _SPEC_KEYS = frozenset(
 _SEPARATORS = re.compile(r"[/.\s]")
 _KINDS = frozenset({"transfer", "agent", "ducklake"})
 _STEP_KEYS = frozenset({"output", "set"})
+_LOOP_KEYS = frozenset({"cursor"})
+_KEYCHAIN_KEYS = frozenset({"map", "endpoint", "method", "headers", "data"})
 _ARC_KEYS = frozenset({"cond"})
 _ROUTER_KEYS = frozenset({"on_no_match"})
+_KEYS = {
+    "a step": _STEP_KEYS,
+    "a loop": _LOOP_KEYS,
+    "an arc": _ARC_KEYS,
+    "`spec`": _ROUTER_KEYS | _SPEC_KEYS,
+}
+"""By what has no such key."""
 _UNKNOWN_WORD = re.compile(r"(?:no key|no tool kind|no keychain kind) `([^`]+)`")
 _SUGGESTED = re.compile(r"did you mean `([^`]+)`")
 _WORDS = (
     (("namespace-scope", "expression-syntax"), ("`output`", "unexpected ``", "no function `token`")),
-    (("impossible-value",), ("`output.status` is never `success`",)),
+    (
+        ("impossible-value",),
+        (
+            "`output.status` is never `success`",
+            *(
+                f".error.kind` is never `{kind}`"
+                for kind in ("rate_limit", "auth", "server_error", "client_error")
+            ),
+        ),
+    ),
+    (("unknown-field",), ("`output` has no `response`",)),
     (("unset-name",), ("sets `loop_index`", "sets `_index`", "sets `_total`", "sets `result`")),
 )
 """What problems with expressions say, by their codes, where the dialect would understand."""
@@ -88,8 +107,11 @@ def _words_near(problem: Problem) -> frozenset[str]:
     if problem.code == "bad-value":
         return KEYCHAIN_KINDS_IN_USE
     owner = problem.message.partition(" has no key ")[0]
-    by_owner = {"a step": _STEP_KEYS, "an arc": _ARC_KEYS, "`spec`": _ROUTER_KEYS | _SPEC_KEYS}
-    return by_owner.get(owner, _TASK_KEYS | {"script"})
+    if owner.startswith("the spec of"):
+        return _SPEC_KEYS
+    if owner.startswith("a keychain entry"):
+        return _KEYCHAIN_KEYS
+    return _KEYS.get(owner, _TASK_KEYS | {"script"})
 
 
 def note_mixture(recognition: Recognition, problems: list[Problem], file: str) -> list[Problem]:

@@ -23,6 +23,7 @@ class SurveyedTask:
     label: str
     kind: str
     node: Mapping
+    inputs: frozenset[str]
     parts: list[tuple[str, Mapping]] = field(default_factory=list)
     """The tasks that it stands for, with their labels; the last of them has its own."""
 
@@ -39,6 +40,9 @@ class SurveyedStep:
     is_loop: bool
     is_cursor: bool
     iterator: str
+    inputs: frozenset[str]
+    names: set[str] = field(default_factory=set)
+    """Bare names that are set for its runs alone, its inputs excepted."""
     kept_results: set[str] = field(default_factory=set)
     """Labels of its tasks that later steps read, though they are not the last."""
     run_results: set[str] = field(default_factory=set)
@@ -74,12 +78,12 @@ class DocumentSurvey:
                 self.steps.setdefault(step.name, step)
         self.ctx_writers: dict[str, set[str]] = {}
         self.names: set[str] = set(self.workload)
+        """Every bare name that something sets for somebody, those of steps excepted."""
         for step in self.steps.values():
             self._survey_writes(step)
         for item in workbook_items(root.get("workbook")):
-            for key in ("input", "args", "set"):
-                definition = item.get(key) if isinstance(item, Mapping) else None
-                self.names.update(entry.key for entry in entries_of(definition))
+            if isinstance(item, Mapping):
+                self.names |= given_inputs(item) | {entry.key for entry in entries_of(item.get("set"))}
         entry = _entry_name(root, self.canonical_names) or ("start" if "start" in self.steps else "")
         self.graph = ArcGraph(
             {name: self._graph_arcs(step) for name, step in self.steps.items()},
@@ -90,10 +94,6 @@ class DocumentSurvey:
     def step_named(self, name: str) -> SurveyedStep | None:
         """The step that an expression or arc calls so."""
         return self.steps.get(self.canonical_names.get(name, name))
-
-    def is_known(self, name: str) -> bool:
-        """Whether something in the document may set a bare name."""
-        return name in self.names or name in self.canonical_names
 
     def _step(self, node: Mapping) -> SurveyedStep | None:
         name = text_value(node.get("step"))
@@ -117,6 +117,7 @@ class DocumentSurvey:
             is_loop=isinstance(loop, Mapping),
             is_cursor=isinstance(loop, Mapping) and "cursor" in loop,
             iterator=iterator or "",
+            inputs=given_inputs(node),
         )
 
     def _graph_arcs(self, step: SurveyedStep) -> Iterator[GraphArc]:
@@ -126,16 +127,16 @@ class DocumentSurvey:
             yield GraphArc(self.canonical_names.get(target, target), handles)
 
     def _survey_writes(self, step: SurveyedStep) -> None:
-        self.names.update(task.label for task in step.tasks)
-        self.names.add(step.iterator)
+        step.names.update(task.label for task in step.tasks)
+        step.names.add(step.iterator)
+        self.names |= step.names.union(step.inputs, *(task.inputs for task in step.tasks))
         # An arc's bare keys are args, a task's belong to its pipeline, all others are kept.
         self._note_writes(step.node.get("set"), step, bare="ctx")
         for arc in step.arcs:
-            self._note_writes(arc.get("set"), step, bare="args")
-            self.names.update(entry.key for entry in entries_of(arc.get("args")))
-        for owner in (step.node, *(task.node for task in step.tasks)):
-            for key in ("input", "args"):
-                self.names.update(entry.key for entry in entries_of(owner.get(key)))
+            target = self.step_named(text_value(arc.get("step")) or "")
+            self._note_writes(arc.get("set"), step, bare="args", target=target)
+            for entry in entries_of(arc.get("args")):
+                self._note(f"args.{entry.key}", target or step)
         for task in step.tasks:
             self._note_writes(task.node.get("set"), step, bare="iter")
         specs = [step.node.get("spec"), *(task.node.get("spec") for task in step.tasks)]
@@ -146,18 +147,24 @@ class DocumentSurvey:
                     for entry in entries_of(then.get(key)):
                         self._note(scope + entry.key, step)
 
-    def _note_writes(self, node: Node | None, step: SurveyedStep, *, bare: str) -> None:
+    def _note_writes(
+        self, node: Node | None, step: SurveyedStep, *, bare: str, target: SurveyedStep | None = None
+    ) -> None:
         for entry in entries_of(node):
             scope = entry.key.split(".", 1)[0]
             scoped = "." in entry.key and scope in ("ctx", "iter", "run", "step", "args")
-            self._note(entry.key if scoped else f"{bare}.{entry.key}", step)
+            path = entry.key if scoped else f"{bare}.{entry.key}"
+            self._note(path, (target or step) if path.startswith("args.") else step)
 
     def _note(self, path: str, step: SurveyedStep) -> None:
+        """Notes that `step` writes a path, or for args that its tokens bring it."""
         scope, _, rest = path.partition(".")
         root = rest.split(".", 1)[0]
         self.names.add(root)
         if scope == "ctx":
             self.ctx_writers.setdefault(root, set()).add(step.name)
+        else:
+            step.names.add(root)
 
 
 def surveyed_tasks(tool: Node | None) -> list[SurveyedTask]:
@@ -169,8 +176,14 @@ def surveyed_tasks(tool: Node | None) -> list[SurveyedTask]:
         entry = labelled_entry(item)
         node = entry.value if entry is not None and isinstance(entry.value, Mapping) else item
         label = entry.key if entry is not None else text_value(item.get("name"))
-        tasks.append(SurveyedTask(label or f"task_{index}", text_value(node.get("kind")) or "", node))
+        kind = text_value(node.get("kind")) or ""
+        tasks.append(SurveyedTask(label or f"task_{index}", kind, node, given_inputs(node)))
     return tasks
+
+
+def given_inputs(owner: Mapping) -> frozenset[str]:
+    """The names of what a step or a task is given by itself."""
+    return frozenset(entry.key for key in ("input", "args") for entry in entries_of(owner.get(key)))
 
 
 def rules_of_spec(spec: Node | None) -> list[Node]:

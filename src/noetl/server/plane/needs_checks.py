@@ -1,8 +1,8 @@
-"""Whether the credentials of an execution can be had where its runs will be: asked before its first run.
+"""Whether credentials and modules of an execution can be had where its runs will be: asked before the first.
 
-A server sees nothing of what its workers see: their environment, files, Vault. So it asks one worker of each
-pool that runs steps which use credentials. Until the answers are there the execution waits, and runs of it
-are ready.
+A server sees nothing of what its workers see: their environment, files, Vault, packages. So it asks one
+worker of each pool that runs steps which use credentials, or name modules. Until the answers are there the
+execution waits, and runs of it are ready.
 """
 
 from collections import OrderedDict
@@ -18,15 +18,16 @@ from noetl.kernel.net.commands import Cancel
 from noetl.kernel.plan import pool_of_step
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.model.outcome import ErrorInfo
-from noetl.ports.control import CheckCredentials, CredentialsChecked
+from noetl.ports.control import CheckNeeds, NeedsChecked
 from noetl.ports.store import StoreError
 from noetl.server.plane.sessions import Sessions, WorkerSession
+from noetl.tools.python.lib_modules import names_modules
 
 GOOD_FOR = 60.0
 """Seconds for which an answer counts that all can be had. That something is missing is asked anew: whoever
 brings it does not want to wait."""
 MAX_CACHED = 1_000
-"""Playbooks of which it is known in which pools they use credentials; and answers."""
+"""Playbooks of which it is known in which pools they need something; and answers."""
 
 _CheckKey: TypeAlias = tuple[str, str]
 """The hash of a playbook, and a pool. Its workload is not in it: entries that read it are not asked about."""
@@ -47,7 +48,7 @@ class _Question:
         self.waiting: set[str] = set()
 
 
-class CredentialChecks:
+class NeedsChecks:
     """`passed` is called when something may begin that waited."""
 
     def __init__(
@@ -106,7 +107,7 @@ class CredentialChecks:
         """It has not seen what was sent over its last connection, and may be who was missing."""
         for key, question in self._questions.items():
             if question.session is session:
-                session.outgoing.put(CheckCredentials(playbook=key[0], pool=key[1]))
+                session.outgoing.put(CheckNeeds(playbook=key[0], pool=key[1]))
             elif question.session is None:
                 self._ask(key, question)
 
@@ -132,7 +133,7 @@ class CredentialChecks:
             for (_, pool), question in self._questions.items()
         )
 
-    def answered(self, session: WorkerSession, message: CredentialsChecked) -> None:
+    def answered(self, session: WorkerSession, message: NeedsChecked) -> None:
         """What nobody asked, or another was asked meanwhile, counts for nothing."""
         key = message.playbook, message.pool
         question = self._questions.get(key)
@@ -172,21 +173,25 @@ class CredentialChecks:
         ]
         if able:
             question.session = max(able, key=lambda session: session.credit)
-            question.session.outgoing.put(CheckCredentials(playbook=playbook_hash, pool=pool))
+            question.session.outgoing.put(CheckNeeds(playbook=playbook_hash, pool=pool))
 
     async def _end(self, execution_ids: set[str], error: ErrorInfo) -> None:
         for execution_id in sorted(execution_ids):
             try:
                 live = await self._service.load(execution_id)
                 if live is not None and not has_begun(live.state):
-                    live.submit(Cancel(reason="credential", error=error))
+                    live.submit(Cancel(reason=error.kind, error=error))
             except (Refused, StoreError):
                 continue  # it is over; or cannot be read, and is asked about when it can
 
     def _pools_of(self, playbook: Playbook) -> tuple[str, ...]:
-        """The pools with a worker of which it must be proven that credentials can be had."""
+        """The pools with a worker of which it must be proven that all is there."""
         if (pools := self._pools.get(playbook.hash)) is None:
-            steps = [step for step in playbook.workflow if checked_credentials(playbook, [step])]
+            steps = [
+                step
+                for step in playbook.workflow
+                if names_modules([step]) or checked_credentials(playbook, [step])
+            ]
             pools = tuple(dict.fromkeys(pool_of_step(playbook, step) for step in steps))
             self._pools[playbook.hash] = pools
             if len(self._pools) > MAX_CACHED:
