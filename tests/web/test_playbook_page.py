@@ -60,6 +60,19 @@ def test_a_version_is_deleted_after_a_question(
     expect(row).to_have_count(0)
 
 
+def test_a_playbook_that_is_called_as_a_view_is_shown_and_edited(
+    server: ServerProcess, open_page: OpenPage
+) -> None:
+    path = "shop/prices/versions"
+    server.client.register(PRICES.replace("path: shop/prices", f"path: {path}"))
+    page = open_page(f"/playbooks/{path}")
+    expect(page.get_by_role("group", name=f"Net of {path}").get_by_role("button")).to_have_count(3)
+    page.get_by_role("link", name="Source").click()
+    expect(page.get_by_label("Source")).to_contain_text(f"path: {path},")
+    page.get_by_role("link", name="Edit").click()
+    expect(page.locator(".cm-content")).to_contain_text(f"path: {path},")
+
+
 def test_the_net_leads_to_the_lines_of_a_step(open_page: OpenPage, executions: list[str]) -> None:
     page = open_page(f"/playbooks/{PATH}")
     net = page.get_by_role("group", name=f"Net of {PATH}")
