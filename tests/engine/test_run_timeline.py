@@ -75,6 +75,15 @@ def test_bars_tell_what_the_events_of_golden_histories_do(name: str, decider: in
 
 
 @pytest.mark.parametrize(("name", "decider"), recordings())
+def test_a_timeline_that_is_followed_is_the_same_as_a_new_one(name: str, decider: int) -> None:
+    whole = recorded(history(name, decider))
+    followed = RunTimeline(whole, 0)
+    for at in range(1, len(whole.events) + 1):
+        followed.advance(whole, at)
+        assert followed.page(0, 1_000) == run_page(whole, at, 0, 1_000)
+
+
+@pytest.mark.parametrize(("name", "decider"), recordings())
 def test_nothing_is_worked_on_in_idle_time(name: str, decider: int) -> None:
     golden = history(name, decider)
     for begin, end in RunTimeline(recorded(golden), len(golden.events)).idle:
