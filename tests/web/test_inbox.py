@@ -44,6 +44,37 @@ def test_a_question_is_answered_on_a_phone(server: ServerProcess, open_page: Ope
     assert received["data"]["payload"] == answer
 
 
+LISTING = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: listing, path: shop/listing}
+workflow:
+- step: ask
+  tool:
+    kind: wait
+    signal: listed
+    schema: {type: object, properties: {rows: {type: array, title: Rows}}}
+"""
+
+
+def test_half_a_json_text_is_not_sent_as_what_was_there_before(
+    server: ServerProcess, open_page: OpenPage
+) -> None:
+    server.client.register(LISTING)
+    execution_id = server.client.start(StartExecution(path="shop/listing")).execution_id
+    page = open_page("/inbox")
+    card = _card(page, execution_id)
+    rows = card.get_by_label("Rows")
+    rows.fill("[1")
+    card.get_by_role("button", name="Send the answer").click()
+    expect(rows).to_be_focused()
+    expect(card.get_by_role("status")).to_contain_text("No JSON yet")
+    assert server.client.show(execution_id).status == "running"
+    rows.fill("[1, 2]")
+    card.get_by_role("button", name="Send the answer").click()
+    assert server.client.wait(execution_id, timeout=30).result == {"rows": [1, 2]}
+
+
 def test_the_inbox_follows_what_others_ask_and_answer(server: ServerProcess, open_page: OpenPage) -> None:
     page = open_page("/inbox")
     expect(page.get_by_role("heading", name="Inbox")).to_be_visible()

@@ -73,6 +73,21 @@ def test_a_playbook_that_is_called_as_a_view_is_shown_and_edited(
     expect(page.locator(".cm-content")).to_contain_text(f"path: {path},")
 
 
+def test_a_path_may_have_characters_that_mean_something_in_an_address(
+    server: ServerProcess, open_page: OpenPage
+) -> None:
+    path = "shop/50% off? #1 & more"
+    server.client.register(PRICES.replace("path: shop/prices", f'path: "{path}"'))
+    page = open_page("/playbooks")
+    page.get_by_role("link", name=path).click()
+    expect(page.get_by_role("group", name=f"Net of {path}").get_by_role("button")).to_have_count(3)
+    page.reload()
+    expect(page.get_by_role("heading", name=path)).to_be_visible()
+    page.get_by_role("link", name="Run", exact=True).click()
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.locator(".execution-title").get_by_role("link", name=f"{path}@1")).to_be_visible()
+
+
 def test_the_net_leads_to_the_lines_of_a_step(open_page: OpenPage, executions: list[str]) -> None:
     page = open_page(f"/playbooks/{PATH}")
     net = page.get_by_role("group", name=f"Net of {PATH}")

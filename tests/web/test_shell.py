@@ -38,6 +38,11 @@ def test_the_theme_is_kept_and_there_before_the_first_paint(page: Page) -> None:
     assert page.evaluate("getComputedStyle(document.body.parentElement).backgroundColor") == dark
 
 
+def test_an_address_that_is_none_says_so(open_page: OpenPage) -> None:
+    page = open_page("/executions/%E0%A4%A/of/nothing")
+    expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
+
+
 @pytest.mark.parametrize(
     ("key", "heading"),
     [

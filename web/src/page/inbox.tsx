@@ -10,7 +10,7 @@ import { instant } from "../format/time";
 import { href, place } from "../router";
 import { toast } from "../shell/toasts";
 import { ConditionView } from "../view/condition";
-import { Field, SchemaFields } from "../view/form";
+import { Field, isUnfinished, SchemaFields } from "../view/form";
 import { Icon } from "../view/icon";
 import { Button, CommandLine, Empty, Labels, Loaded, PageHead, Problem } from "../view/parts";
 import { Time, useClock } from "../view/time";
@@ -78,8 +78,9 @@ function WaitCard({ wait, reload }: { wait: WaitItem; reload: () => Promise<void
   }, [chosen]);
   const wrong = misfits(schema, value);
   const answer = bare ? value.answer : value;
-  const submit = async () => {
+  const submit = async (form: HTMLElement) => {
     setChecked(true);
+    if (isUnfinished(form)) return;
     if (Object.keys(wrong).length || !signal) return;
     setBusy(true);
     setProblem(undefined);
@@ -113,7 +114,7 @@ function WaitCard({ wait, reload }: { wait: WaitItem; reload: () => Promise<void
         </p>
         {wait.kind === "gate" && <GateRules wait={wait} />}
         {wait.answerable ? (
-          <form class="form" noValidate onSubmit={(event) => { event.preventDefault(); void submit(); }}>
+          <form class="form" noValidate onSubmit={(event) => { event.preventDefault(); void submit(event.currentTarget); }}>
             {wait.kind === "gate" && <SignalChoice wait={wait} value={signal} change={setSignal} missing={checked && !signal} />}
             {bare ? <Field name="Answer" path="answer" schema={schema.properties!.answer!} value={value.answer} change={(next) => setValue({ answer: next })} wrong={checked ? wrong : {}} required /> : <SchemaFields schema={schema} value={value} change={setValue} wrong={checked ? wrong : {}} />}
             {problem && <Problem problem={problem} />}
