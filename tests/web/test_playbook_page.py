@@ -107,3 +107,6 @@ def test_runs_and_durations_are_those_of_the_playbook(open_page: OpenPage, execu
     page.get_by_role("link", name="Durations").click()
     row = page.get_by_role("row").filter(has_text="start")
     expect(row.get_by_role("cell")).to_contain_text(["start", "2", "1"])
+    page.set_viewport_size({"width": 360, "height": 740})
+    region = page.get_by_role("region", name="Duration by step")
+    assert region.evaluate("element => element.scrollWidth - element.clientWidth") == 0
