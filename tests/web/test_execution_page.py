@@ -65,6 +65,26 @@ def test_a_step_that_nothing_came_to_says_why_not(open_page: OpenPage, completed
     expect(details.locator(".why-reads")).to_contain_text(re.compile(r"workload\.limit\s*10"))
 
 
+ABSENT = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: absent, path: page/absent}
+workflow:
+- step: start
+  tool: {kind: noop, args: {}}
+  next: {arcs: [{step: rare, when: "{{ workload.wanted | default(false) }}"}]}
+- step: rare
+  tool: {kind: noop, args: {}}
+"""
+
+
+def test_a_guard_that_read_nothing_says_so(server: ServerProcess, open_page: OpenPage) -> None:
+    execution_id = server.client.start(StartExecution(playbook=ABSENT)).execution_id
+    server.client.wait(execution_id)
+    page = open_page(f"/executions/{execution_id}?step=rare")
+    expect(_details(page).locator(".why-reads")).to_have_text("workload.wantedis not there")
+
+
 def test_every_panel_shows_what_replay_says(
     server: ServerProcess, open_page: OpenPage, completed: str, tmp_path: Path
 ) -> None:

@@ -242,6 +242,22 @@ def test_eight_tabs_follow_with_one_stream(server: ServerProcess, open_page: Ope
         _status(page, "completed")
 
 
+def test_a_tab_that_goes_takes_nothing_from_the_others(
+    server: ServerProcess, open_page: OpenPage, gated: str
+) -> None:
+    first = open_page(f"/executions/{gated}")
+    second, third = (first.context.new_page() for _ in range(2))
+    for page in (second, third):
+        page.goto(f"/executions/{gated}")
+    for page in (first, second, third):
+        _card(page, "start", "waiting")
+    # It tells the others that it goes; the one that has the stream stays.
+    second.goto("about:blank")
+    server.client.signal(gated, "go")
+    for page in (first, third):
+        _card(page, "last", "waiting")
+
+
 def test_a_restart_of_the_server_leaves_no_gap_and_nothing_double(browser: Browser, tmp_path: Path) -> None:
     with server_process(tmp_path) as first:
         first.client.register(GATED)

@@ -48,6 +48,17 @@ def test_what_is_no_number_is_said_at_its_field(open_page: OpenPage) -> None:
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_disabled()
 
 
+def test_keys_mean_nothing_while_a_text_is_written(server: ServerProcess, open_page: OpenPage) -> None:
+    page = open_page("/run/shop/prices")
+    page.get_by_role("button", name="JSON").click()
+    field = page.get_by_label("The whole workload")
+    field.fill("")
+    field.press_sequentially('{"ge": "g?/"}')
+    expect(field).to_have_value('{"ge": "g?/"}')
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page).to_have_url(f"{server.url}/run/shop/prices")
+
+
 def test_half_a_json_text_starts_nothing(server: ServerProcess, open_page: OpenPage) -> None:
     text = PRICES.replace("path: shop/prices", "path: shop/listed").replace("tags: [a, b]", "tags: [{a: 1}]")
     server.client.register(text)
