@@ -119,6 +119,23 @@ def test_chosen_executions_are_cancelled_together(
     expect(page.locator(".grid-body").get_by_text("cancelled")).to_have_count(2)
 
 
+def test_chosen_executions_get_a_signal_with_what_it_brings(
+    server: ServerProcess, open_page: OpenPage, label: str
+) -> None:
+    started = _start(server, "shop/hold", label, 2)
+    page = open_page(f"/executions?label=of%3D{label}")
+    expect(page.get_by_text("2 executions", exact=True)).to_be_visible()
+    page.get_by_label("Choose all rows that are loaded").check()
+    page.get_by_role("button", name="Signal…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill("go")
+    dialog.get_by_label("Payload").fill('{"by": "many"}')
+    dialog.get_by_role("button", name="Signal 2 executions").click()
+    expect(page.get_by_text("2 executions signalled")).to_be_visible()
+    for execution_id in started:
+        assert server.client.wait(execution_id, timeout=30).result == {"by": "many"}
+
+
 def test_all_that_match_are_counted_before_they_are_retried(
     server: ServerProcess, open_page: OpenPage, label: str
 ) -> None:
