@@ -93,6 +93,28 @@ def test_who_may_only_look_sees_no_form(server: ServerProcess, open_page: OpenPa
     expect(card.get_by_role("button", name="Send the answer")).to_have_count(0)
 
 
+def test_for_me_is_what_i_may_answer(server: ServerProcess, open_page: OpenPage) -> None:
+    server.client.register(APPROVAL.replace("signal: decided", "signal: decided\n    assignee: [inbox-ada]"))
+    started = [
+        server.client.start(StartExecution(path=path)).execution_id for path in ("shop/approval", "shop/hold")
+    ]
+    token = server.client.create_token("inbox-bert", "operator").token
+    page = open_page("/inbox", token=token)
+    of_ada, of_anybody = (_card(page, execution_id) for execution_id in started)
+    expect(of_ada).to_contain_text("Only inbox-ada or an admin may answer.")
+    expect(of_anybody).to_be_visible()
+    page.get_by_role("button", name="For me").click()
+    expect(of_ada).to_have_count(0)
+    expect(of_anybody).to_be_visible()
+    page.reload()
+    expect(of_anybody).to_be_visible()
+    expect(of_ada).to_have_count(0)
+    page.get_by_role("button", name="All", exact=True).click()
+    expect(of_ada).to_be_visible()
+    for execution_id in started:
+        server.client.cancel(execution_id)
+
+
 def test_an_answer_reaches_the_wait_that_it_was_written_for(
     server: ServerProcess, open_page: OpenPage
 ) -> None:
