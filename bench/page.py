@@ -45,6 +45,11 @@ SEEN = """selector => {
   new MutationObserver(note).observe(document, {childList: true, subtree: true, attributes: true});
 }"""
 """Notes when all parts of a selector are there and were drawn, in milliseconds since the navigation."""
+STREAMS = """window.streams = [];
+window.EventSource = class extends EventSource {
+  constructor(...words) { super(...words); window.streams.push(this); }
+};"""
+"""Keeps the streams that the page opens."""
 MOVE = """seq => new Promise(done => {
   const slider = document.querySelector("input[type=range]");
   const began = performance.now();
@@ -129,6 +134,7 @@ class PageBench:
             raise RuntimeError("the server does not take its own token")
         page = context.new_page()
         page.add_init_script(f"({SEEN})({selector!r})")
+        page.add_init_script(STREAMS)
         page.goto(path)
         return page, _poll(page, "window.seen > 0 && window.seen")
 
@@ -160,7 +166,7 @@ class PageBench:
         """From before a signal is sent until the event that it makes is drawn."""
         execution_id = self._client.start(StartExecution(path="bench/waits")).execution_id
         page, _ = self._open(f"/executions/{execution_id}", ".net-card & .timeline-row & input[type=range]")
-        _poll(page, "performance.getEntriesByType('resource').some(e => e.name.includes('/api/stream'))")
+        _poll(page, "window.streams.some(stream => stream.readyState === EventSource.OPEN)")
         times = []
         for _ in range(SIGNALS):
             last = page.evaluate("Number(document.querySelector('input[type=range]').max)")

@@ -16,7 +16,7 @@ const shared = {
 };
 
 /** `index.html` names the entry files by their hash; the server sets `<base>` if it serves below a prefix. */
-function indexHtml(metafile, folder, exported) {
+function indexHtml(metafile, folder, { head, exported, parts }) {
   const built = {};
   for (const [file, output] of Object.entries(metafile.outputs))
     if (output.entryPoint) built[output.entryPoint] = { file: file.slice(folder.length + 1), ...output };
@@ -34,8 +34,9 @@ function indexHtml(metafile, folder, exported) {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="exported-script" content="${exported}">
+<meta name="page-parts" content='${JSON.stringify(parts)}'>
 <link rel="icon" href="data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect width='32' height='32' rx='8' fill='%232457c5'/%3E%3Cg fill='none' stroke='white' stroke-width='2.4'%3E%3Ccircle cx='9.5' cy='16' r='3.6'/%3E%3Cpath d='M13.5 16h5'/%3E%3C/g%3E%3Crect x='19' y='9' width='4' height='14' rx='1.2' fill='white'/%3E%3C/svg%3E">
-<script src="${built["src/theme.ts"].file}"></script>
+<script src="${head}"></script>
 <link rel="stylesheet" href="${built["src/style/main.css"].file}">
 ${preloads.join("")}<script type="module" src="${main.file}"></script>
 </head>
@@ -44,25 +45,37 @@ ${preloads.join("")}<script type="module" src="${main.file}"></script>
 `;
 }
 
-/** The script of exported executions: one file, because it stands in another one. Gives its name. */
-async function exportedScript(outdir) {
+/** A script that stands by itself, as in the file of an exported execution. Gives its name. */
+async function standalone(entry, outdir) {
   const { metafile } = await esbuild.build({
     ...shared,
     format: "iife",
-    entryPoints: ["src/exported.tsx"],
+    entryPoints: [entry],
     entryNames: "assets/[name]-[hash]",
     minify: true,
     metafile: true,
     outdir,
   });
-  return Object.keys(metafile.outputs)[0];
+  return Object.keys(metafile.outputs)[0].slice(outdir.length + 1);
+}
+
+/** By a regular expression for its address, what a page loads beside what all load: see `src/head.ts`. */
+function partsOfPages(loads) {
+  const always = new Set(loads["src/main.tsx"]);
+  const rows = [...readFileSync("src/shell/pages.ts", "utf8").matchAll(/pattern: "([^"]+)".*import\("\.\.\/([^"]+)"\)/g)];
+  if (!rows.length) throw new Error("src/shell/pages.ts has no pages");
+  return rows.map(([, pattern, source]) => {
+    const files = loads[`src/${source}.tsx`] ?? loads[`src/${source}/index.tsx`];
+    const address = pattern.replace(/:\w+\*/, ".+").replace(/:\w+/g, "[^/]+");
+    return [`^${address}$`, files.filter((file) => !always.has(file))];
+  });
 }
 
 /** Writes beside the old page and swaps: a server never serves half of one. */
 function page(folder) {
   const options = {
     ...shared,
-    entryPoints: ["src/main.tsx", "src/theme.ts", "src/style/main.css"],
+    entryPoints: ["src/main.tsx", "src/style/main.css"],
     entryNames: "assets/[name]-[hash]",
     chunkNames: "assets/[name]-[hash]",
     splitting: true,
@@ -77,10 +90,12 @@ function page(folder) {
           build.onEnd(async (result) => {
             if (result.errors.length) return;
             const relative = Object.keys(result.metafile.outputs)[0].split("/assets/")[0];
-            const exported = await exportedScript(`${folder}.new`);
-            writeFileSync(join(`${folder}.new`, "index.html"), indexHtml(result.metafile, relative, exported.slice(relative.length + 1)));
-            writeFileSync(join(`${folder}.new`, "modules.json"), JSON.stringify(sizes(result.metafile, relative)));
-            for (const file of Object.keys(result.metafile.outputs)) writeFileSync(`${file}.gz`, gzipSync(readFileSync(file), { level: 9 }));
+            const exported = await standalone("src/exported.tsx", relative);
+            const head = await standalone("src/head.ts", relative);
+            const loads = { ...sizes(result.metafile, relative), "src/head.ts": [head] };
+            writeFileSync(join(relative, "index.html"), indexHtml(result.metafile, relative, { head, exported, parts: partsOfPages(loads) }));
+            writeFileSync(join(relative, "modules.json"), JSON.stringify(loads));
+            for (const file of [...Object.keys(result.metafile.outputs), join(relative, head)]) writeFileSync(`${file}.gz`, gzipSync(readFileSync(file), { level: 9 }));
             rmSync(folder, { recursive: true, force: true });
             renameSync(`${folder}.new`, folder);
           });

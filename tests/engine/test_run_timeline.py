@@ -75,6 +75,20 @@ def test_bars_tell_what_the_events_of_golden_histories_do(name: str, decider: in
 
 
 @pytest.mark.parametrize(("name", "decider"), recordings())
+def test_a_timeline_that_is_followed_is_the_same_as_a_new_one(name: str, decider: int) -> None:
+    record = recorded(history(name, decider))
+    followed = RunTimeline(record, 0)
+    for at in range(1, len(record.events) + 1):
+        followed.advance(record, at)
+        page = followed.page(0, 1_000)
+        assert page == run_page(record, at, 0, 1_000)
+        for bar in page.runs:
+            reasons = [wait.reason for wait in bar.waits if wait.end is None]
+            assert len(reasons) == (bar.status in ("ready", "waiting"))
+            assert bar.status != "ready" or reasons == ["ready"]
+
+
+@pytest.mark.parametrize(("name", "decider"), recordings())
 def test_nothing_is_worked_on_in_idle_time(name: str, decider: int) -> None:
     golden = history(name, decider)
     for begin, end in RunTimeline(recorded(golden), len(golden.events)).idle:

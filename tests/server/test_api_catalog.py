@@ -5,7 +5,8 @@ import pytest
 from noetl.client.http_client import Client
 from noetl.client.server_requests import ServerError
 from noetl.ports.http_api import StartExecution
-from tests.server.server_process import GREET, WAITING
+from tests.server.server_process import GREET, WAITING, ServerProcess
+from tests.server.test_api_security import send
 
 SHOP = GREET.replace("examples/greet", "shop/order")
 
@@ -69,6 +70,34 @@ def test_the_list_is_paged_by_path(client: Client) -> None:
     assert [playbook.path for playbook in page.playbooks] == ["pages/a", "pages/b"]
     rest = client.playbooks(prefix="pages/", limit=2, cursor=page.next_cursor or "")
     assert ([playbook.path for playbook in rest.playbooks], rest.next_cursor) == (["pages/c"], None)
+
+
+@pytest.mark.parametrize("view", ["versions", "net", "statistics"])
+def test_a_playbook_may_be_called_as_a_view(server: ServerProcess, client: Client, view: str) -> None:
+    """Without a version, its path would mean a view of the playbook above it."""
+    above, path = f"named/{view}", f"named/{view}/{view}"
+    client.register(GREET.replace("examples/greet", path))
+    status, _, problem = send(f"{server.url}/api/catalog/{path}", token=server.token)
+    assert (status, problem["code"]) == (404, "not_found")
+    assert problem["hint"] == f"the playbook `{path}` is read at `/api/catalog/{path}@latest`"
+    for text in (GREET, GREET.replace("Hello", "Bye")):
+        client.register(text.replace("examples/greet", path))
+        client.register(text.replace("examples/greet", above))
+    read = [client.playbook(above), client.playbook(path), client.playbook(path, 1)]
+    assert [(playbook.path, playbook.version) for playbook in read] == [(above, 2), (path, 2), (path, 1)]
+    assert [version.version for version in client.versions(path).versions] == [2, 1]
+    assert (client.net(path).path, client.statistics(path).path) == (path, path)
+    assert client.delete_playbook(path, 1).versions == [1]
+    assert client.delete_playbook(path).versions == [2]
+    assert client.playbook(above).version == 2
+
+
+def test_the_newest_version_is_deleted_by_its_number(server: ServerProcess) -> None:
+    """`latest` reads: it must not mean all versions, as nothing behind the path does."""
+    server.client.register(GREET.replace("examples/greet", "shop/kept"))
+    status, _, _ = send(f"{server.url}/api/catalog/shop/kept@latest", "DELETE", server.token)
+    assert status == 404
+    assert server.client.playbook("shop/kept").version == 1
 
 
 def test_a_draft_is_registered_as_what_it_means(client: Client) -> None:

@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 from urllib import request
+from urllib.error import HTTPError
 from xml.etree import ElementTree as Xml
 
 import pytest
@@ -98,7 +99,12 @@ def test_a_registered_version_has_its_net(client: Client, server: ServerProcess)
         {"Authorization": f"Bearer {server.token}"},
     )
     with request.urlopen(request.Request(url, headers=headers)) as answer:  # noqa: S310 - the server of the test
-        assert answer.headers["ETag"] == f'"1-{first.hash}"'
+        tag = answer.headers["ETag"]
+    assert tag == f'"1-{first.hash}"'
+    again = request.Request(url, headers={**headers, "If-None-Match": tag})  # noqa: S310 - likewise
+    with pytest.raises(HTTPError) as unchanged, request.urlopen(again):  # noqa: S310 - likewise
+        pass
+    assert (unchanged.value.code, unchanged.value.read()) == (304, b"")
 
 
 def test_a_draft_with_errors_has_problems_instead(client: Client) -> None:

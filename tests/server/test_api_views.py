@@ -49,6 +49,17 @@ workflow:
 """
 
 
+FAR = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: far, path: views/far}
+executor: {spec: {pool: nowhere}}
+workflow:
+- step: start
+  tool: {kind: noop, args: {}}
+"""
+
+
 @pytest.fixture(scope="module")
 def shop(server: ServerProcess) -> str:
     execution_id = server.client.start(StartExecution(playbook=SHOP)).execution_id
@@ -230,6 +241,46 @@ def test_a_wait_is_a_span_and_a_child_hangs_on_its_run(client: Client) -> None:
     ]
     assert bar.children[0].end is not None
     assert client.show(bar.children[0].execution_id).parent == parent
+
+
+def test_what_is_asked_at_once_is_the_same_as_one_after_the_other(server: ServerProcess) -> None:
+    """As who opens an execution asks, and follows it."""
+
+    async def open_and_follow(client: AsyncClient) -> None:
+        execution_id = (await client.start(StartExecution(path="examples/waiting"))).execution_id
+        while not (await client.waits(execution_id=execution_id)).waits:
+            await client.show(execution_id, wait=0.05)
+        alone = await client.show(execution_id)
+        index, page, detail, again = await asyncio.gather(
+            client.index(execution_id),
+            client.runs(execution_id),
+            client.show(execution_id),
+            client.runs(execution_id),
+        )
+        assert (detail, again, index.last) == (alone, page, page.at)
+        await client.signal(execution_id, "go")
+        ended = await client.show(execution_id, wait=60)
+        watched = await client.show(execution_id)
+        assert (watched.status, watched.steps, watched.events) == ("completed", ended.steps, ended.events)
+        followed = await client.runs(execution_id)
+        assert followed == await client.runs(execution_id, at=followed.at)
+        assert [bar.status for bar in followed.runs] == ["completed", "completed"]
+
+    async def connect() -> None:
+        async with AsyncClient(server.url, server.token) as client:
+            await open_and_follow(client)
+
+    asyncio.run(connect())
+
+
+def test_a_run_that_no_worker_has_waits_for_one(client: Client) -> None:
+    execution_id = client.start(StartExecution(playbook=FAR)).execution_id
+    start = client.step_explanation(execution_id, "start")
+    assert (start.verdict, start.reason) == ("waiting", "it waits for a worker")
+    client.pause(execution_id)
+    paused = client.step_explanation(execution_id, "start")
+    assert (paused.verdict, paused.reason) == ("waiting", "it is ready, and the execution is paused")
+    client.cancel(execution_id)
 
 
 def test_a_step_that_ran_says_what_led_to_it(client: Client, shop: str) -> None:

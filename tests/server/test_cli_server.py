@@ -129,6 +129,10 @@ def test_playbooks_are_registered_listed_shown_and_deleted(commands: Commands, f
     assert [row["version"] for row in commands.json("catalog", "versions", "shop/cli")["versions"]] == [1]
     assert commands.json("catalog", "delete", "shop/cli@1") == {"path": "shop/cli", "versions": [1]}
     assert commands.json("catalog", "show", "shop/cli", code=2)["error"]["code"] == "not_found"
+    text = (folder / "shop.yaml").read_text().replace("shop/cli", "shop/cli/versions")
+    (folder / "versions.yaml").write_text(text)
+    commands("catalog", "register", "versions.yaml")
+    assert commands("catalog", "show", "shop/cli/versions").out == text
     assert commands.json("catalog", "show", "shop/cli@x", code=2)["error"]["code"] == "argument"
 
 

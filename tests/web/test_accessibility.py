@@ -28,7 +28,7 @@ PAGES = {
     "/tokens": "Tokens",
     "/audit": "Audit",
     "/nowhere": "There is no such page",
-    "/edit/new": "New playbook",
+    "/edit": "New playbook",
     f"/playbooks/{LONG}": LONG,
     f"/playbooks/{LONG}?tab=versions": LONG,
     f"/playbooks/{LONG}?step=a_step_whose_name_is_as_long_as_some_people_like_theirs": LONG,

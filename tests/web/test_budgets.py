@@ -20,7 +20,7 @@ def _packed(*entries: str) -> int:
     return sum((PAGE / f"{name}.gz").stat().st_size for name in files)
 
 
-FIRST = ("src/main.tsx", "src/theme.ts", "src/style/main.css")
+FIRST = ("src/main.tsx", "src/head.ts", "src/style/main.css")
 
 
 def test_the_first_load_is_small() -> None:
@@ -49,6 +49,19 @@ def test_what_is_loaded_first_is_what_was_weighed(open_page: OpenPage) -> None:
         page.evaluate("performance.getEntriesByType('resource').some(e => e.name.includes('editor'))")
         is False
     )
+
+
+def test_what_the_address_needs_is_asked_for_before_the_page_has_begun(open_page: OpenPage) -> None:
+    page = open_page("/healthz")
+    page.route("**/assets/main-*.js", lambda route: route.abort())
+    modules: dict[str, list[str]] = json.loads((PAGE / "modules.json").read_text())
+    wanted = set(modules["src/page/execution/index.tsx"])
+    loaded: set[str] = set()
+    page.on("request", lambda request: loaded.add("assets/" + request.url.rpartition("/")[2]))
+    page.goto("/executions/01a1e1b3-6f44-7256-8856-d76ebd1f2d24?step=start", wait_until="load")
+    page.wait_for_load_state("networkidle")
+    assert wanted - loaded == set()
+    assert not any(name.rpartition("/")[2].startswith("home-") for name in loaded)
 
 
 def test_the_unit_tests_of_the_page_pass() -> None:

@@ -21,7 +21,7 @@ workflow:
 
 @pytest.fixture
 def editor(open_page: OpenPage) -> Page:
-    page = open_page("/edit/new")
+    page = open_page("/edit")
     expect(page.locator(".cm-content")).to_be_focused()
     return page
 
@@ -87,9 +87,32 @@ def test_what_is_not_saved_is_not_left_by_a_slip(editor: Page) -> None:
     expect(editor.locator(".cm-content")).to_contain_text("drafted")
 
 
+def test_back_asks_before_it_leaves_what_is_not_saved(server: ServerProcess, open_page: OpenPage) -> None:
+    page = open_page("/playbooks")
+    page.get_by_role("link", name="New playbook").click()
+    expect(page.locator(".cm-content")).to_be_focused()
+    _write(page, DRAFT)
+    expect(page.get_by_text("draft, not saved")).to_be_visible()
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    page.evaluate("history.back()")
+    expect(page).to_have_url(f"{server.url}/edit")
+    expect(page.locator(".cm-content")).to_contain_text("drafted")
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.evaluate("history.back()")
+    expect(page.get_by_role("heading", name="Playbooks", level=1)).to_be_visible()
+
+
 def test_the_server_says_why_a_text_cannot_be_saved(open_page: OpenPage) -> None:
     page = open_page("/edit/no/such/playbook")
     expect(page.get_by_role("alert")).to_contain_text("not_found")
+
+
+def test_a_playbook_may_be_called_new(server: ServerProcess, open_page: OpenPage) -> None:
+    server.client.register(DRAFT.replace("shop/drafted", "new"))
+    page = open_page("/playbooks/new")
+    page.get_by_role("link", name="Edit").click()
+    expect(page.get_by_text("version 1", exact=True)).to_be_visible()
+    expect(page.locator(".cm-content")).to_contain_text("path: new}")
 
 
 def test_completion_knows_the_keys_of_the_place(editor: Page) -> None:

@@ -65,6 +65,50 @@ def test_a_step_that_nothing_came_to_says_why_not(open_page: OpenPage, completed
     expect(details.locator(".why-reads")).to_contain_text(re.compile(r"workload\.limit\s*10"))
 
 
+def test_the_tabs_of_the_details_are_walked_with_arrows(open_page: OpenPage, completed: str) -> None:
+    page = open_page(f"/executions/{completed}?step=report")
+    why, data, attempts = (page.get_by_role("tab", name=name) for name in ("Why", "Data", "Attempts"))
+    why.press("ArrowRight")
+    expect(data).to_be_focused()
+    expect(data).to_have_attribute("aria-selected", "true")
+    data.press("ArrowLeft")
+    expect(why).to_be_focused()
+    why.press("ArrowLeft")
+    expect(attempts).to_be_focused()
+
+
+def test_an_ended_execution_is_forked_from_its_last_event_that_leads_on(
+    server: ServerProcess, open_page: OpenPage, completed: str
+) -> None:
+    page = open_page(f"/executions/{completed}")
+    page.get_by_role("button", name="Fork here").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("region", name="What the fork would do")).to_contain_text("events copied")
+    dialog.get_by_role("button", name="Fork at event").click()
+    expect(page.locator(".execution-title").get_by_role("link", name="forked: compare")).to_be_visible()
+    expect(page.locator(".execution-title [role=status]")).to_have_text("completed")
+
+
+ABSENT = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: absent, path: page/absent}
+workflow:
+- step: start
+  tool: {kind: noop, args: {}}
+  next: {arcs: [{step: rare, when: "{{ workload.wanted | default(false) }}"}]}
+- step: rare
+  tool: {kind: noop, args: {}}
+"""
+
+
+def test_a_guard_that_read_nothing_says_so(server: ServerProcess, open_page: OpenPage) -> None:
+    execution_id = server.client.start(StartExecution(playbook=ABSENT)).execution_id
+    server.client.wait(execution_id)
+    page = open_page(f"/executions/{execution_id}?step=rare")
+    expect(_details(page).locator(".why-reads")).to_have_text("workload.wantedis not there")
+
+
 def test_every_panel_shows_what_replay_says(
     server: ServerProcess, open_page: OpenPage, completed: str, tmp_path: Path
 ) -> None:

@@ -109,6 +109,15 @@ def test_a_child_opens_in_place_and_leads_to_its_page(open_page: OpenPage, paren
     expect(page.get_by_role("heading", name="page/parent@1")).to_be_visible()
 
 
+def test_a_tall_net_is_below_its_buttons(open_page: OpenPage, parent: str) -> None:
+    page = open_page(f"/executions/{parent}", width=360, height=740)
+    card = page.locator(".net-card[data-step=start]").bounding_box()
+    choice = page.get_by_role("button", name="Outline").bounding_box()
+    assert card is not None
+    assert choice is not None
+    assert card["y"] >= choice["y"] + choice["height"]
+
+
 def test_the_axis_leads_to_the_event_of_that_time(open_page: OpenPage, parent: str) -> None:
     page = open_page(f"/executions/{parent}")
     _card(page, "talk", "waiting")

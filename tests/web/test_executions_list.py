@@ -119,6 +119,23 @@ def test_chosen_executions_are_cancelled_together(
     expect(page.locator(".grid-body").get_by_text("cancelled")).to_have_count(2)
 
 
+def test_chosen_executions_get_a_signal_with_what_it_brings(
+    server: ServerProcess, open_page: OpenPage, label: str
+) -> None:
+    started = _start(server, "shop/hold", label, 2)
+    page = open_page(f"/executions?label=of%3D{label}")
+    expect(page.get_by_text("2 executions", exact=True)).to_be_visible()
+    page.get_by_label("Choose all rows that are loaded").check()
+    page.get_by_role("button", name="Signal…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill("go")
+    dialog.get_by_label("Payload").fill('{"by": "many"}')
+    dialog.get_by_role("button", name="Signal 2 executions").click()
+    expect(page.get_by_text("2 executions signalled")).to_be_visible()
+    for execution_id in started:
+        assert server.client.wait(execution_id, timeout=30).result == {"by": "many"}
+
+
 def test_all_that_match_are_counted_before_they_are_retried(
     server: ServerProcess, open_page: OpenPage, label: str
 ) -> None:
@@ -135,6 +152,22 @@ def test_all_that_match_are_counted_before_they_are_retried(
     expect(page.get_by_text("2 executions retried")).to_be_visible()
 
 
+def test_what_is_refused_does_not_keep_the_others(
+    server: ServerProcess, open_page: OpenPage, label: str
+) -> None:
+    for execution_id in _start(server, "shop/nothing", label) + _start(
+        server, "shop/prices", label, shop="bad"
+    ):
+        server.client.wait(execution_id)
+    page = open_page(f"/executions?label=of%3D{label}")
+    expect(page.get_by_text("2 executions", exact=True)).to_be_visible()
+    page.get_by_label("Choose all rows that are loaded").check()
+    page.get_by_role("button", name="Retry…").click()
+    page.get_by_role("dialog").get_by_role("button", name="Retry 2 executions").click()
+    expect(page.get_by_text("1 execution retried")).to_be_visible()
+    expect(page.get_by_text("1 execution not retried.")).to_be_visible()
+
+
 def test_a_view_is_saved_under_a_name(open_page: OpenPage) -> None:
     page = open_page("/executions?path=shop%2F&status=failed")
     page.get_by_role("button", name="Save view").click()
@@ -147,6 +180,21 @@ def test_a_view_is_saved_under_a_name(open_page: OpenPage) -> None:
     expect(page.get_by_label("Path")).to_have_value("shop/")
     page.get_by_role("button", name="Forget view").click()
     expect(page.get_by_role("link", name="shop failures")).to_have_count(0)
+
+
+COPY = """element => {
+  const clipboardData = new DataTransfer();
+  element.dispatchEvent(new ClipboardEvent("copy", {clipboardData, bubbles: true, cancelable: true}));
+  return clipboardData.getData("text/plain");
+}"""
+
+
+def test_a_copy_of_a_time_is_utc(server: ServerProcess, open_page: OpenPage, label: str) -> None:
+    (execution_id,) = _start(server, "shop/prices", label)
+    started = server.client.show(execution_id).started_at
+    page = open_page(f"/executions?label=of%3D{label}")
+    copied = page.locator(".grid-body time").first.evaluate(COPY)
+    assert copied == started[:23] + "Z"
 
 
 def test_times_are_in_the_zone_that_was_chosen(

@@ -44,6 +44,37 @@ def test_a_question_is_answered_on_a_phone(server: ServerProcess, open_page: Ope
     assert received["data"]["payload"] == answer
 
 
+LISTING = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: listing, path: shop/listing}
+workflow:
+- step: ask
+  tool:
+    kind: wait
+    signal: listed
+    schema: {type: object, properties: {rows: {type: array, title: Rows}}}
+"""
+
+
+def test_half_a_json_text_is_not_sent_as_what_was_there_before(
+    server: ServerProcess, open_page: OpenPage
+) -> None:
+    server.client.register(LISTING)
+    execution_id = server.client.start(StartExecution(path="shop/listing")).execution_id
+    page = open_page("/inbox")
+    card = _card(page, execution_id)
+    rows = card.get_by_label("Rows")
+    rows.fill("[1")
+    card.get_by_role("button", name="Send the answer").click()
+    expect(rows).to_be_focused()
+    expect(card.get_by_role("status")).to_contain_text("No JSON yet")
+    assert server.client.show(execution_id).status == "running"
+    rows.fill("[1, 2]")
+    card.get_by_role("button", name="Send the answer").click()
+    assert server.client.wait(execution_id, timeout=30).result == {"rows": [1, 2]}
+
+
 def test_the_inbox_follows_what_others_ask_and_answer(server: ServerProcess, open_page: OpenPage) -> None:
     page = open_page("/inbox")
     expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
@@ -60,6 +91,28 @@ def test_who_may_only_look_sees_no_form(server: ServerProcess, open_page: OpenPa
     card = _card(page, waiting)
     expect(card).to_contain_text("Your role may look, not answer.")
     expect(card.get_by_role("button", name="Send the answer")).to_have_count(0)
+
+
+def test_for_me_is_what_i_may_answer(server: ServerProcess, open_page: OpenPage) -> None:
+    server.client.register(APPROVAL.replace("signal: decided", "signal: decided\n    assignee: [inbox-ada]"))
+    started = [
+        server.client.start(StartExecution(path=path)).execution_id for path in ("shop/approval", "shop/hold")
+    ]
+    token = server.client.create_token("inbox-bert", "operator").token
+    page = open_page("/inbox", token=token)
+    of_ada, of_anybody = (_card(page, execution_id) for execution_id in started)
+    expect(of_ada).to_contain_text("Only inbox-ada or an admin may answer.")
+    expect(of_anybody).to_be_visible()
+    page.get_by_role("button", name="For me").click()
+    expect(of_ada).to_have_count(0)
+    expect(of_anybody).to_be_visible()
+    page.reload()
+    expect(of_anybody).to_be_visible()
+    expect(of_ada).to_have_count(0)
+    page.get_by_role("button", name="All", exact=True).click()
+    expect(of_ada).to_be_visible()
+    for execution_id in started:
+        server.client.cancel(execution_id)
 
 
 def test_an_answer_reaches_the_wait_that_it_was_written_for(

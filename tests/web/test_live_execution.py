@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from noetl.ports.http_api import StartExecution
+from tests.plane.plane_processes import WorkerProcess
 from tests.server.server_process import ServerProcess, server_process
 from tests.web.conftest import OpenPage
 from tests.web.page_playbooks import GATED, ORDERS, SAVING
@@ -127,6 +128,46 @@ def test_what_is_under_way_lasts_until_now(server: ServerProcess, open_page: Ope
     expect(page.get_by_role("button", name=re.compile("^start, completed, .*m?s"))).to_be_visible()
 
 
+FAR = """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: far, path: page/far}
+executor: {spec: {pool: page-far}}
+workload: {seconds: 600}
+workflow:
+- step: start
+  tool: {kind: shell, command: "sleep {{ workload.seconds }}"}
+"""
+
+
+def test_a_step_that_no_worker_takes_says_why_until_one_does(
+    server: ServerProcess, open_page: OpenPage, tmp_path: Path
+) -> None:
+    client = server.client
+    client.register(FAR)
+    first = client.start(StartExecution(path="page/far", priority=10)).execution_id
+    second = client.start(StartExecution(path="page/far", workload={"seconds": 0})).execution_id
+    page = open_page(f"/executions/{second}?step=start")
+    _card(page, "start", "ready for a worker")
+    why, line = page.get_by_role("tabpanel"), page.locator(".summary")
+    expect(line).to_contain_text("ready start no worker serves the pool page-far")
+    expect(why).to_contain_text("start is waiting")
+    expect(why).to_contain_text("It waits for a worker.")
+    expect(why).to_contain_text("No worker serves the pool page-far.")
+    expect(page.get_by_role("button", name=re.compile("^start, ready, "))).to_be_visible()
+    expect(why.get_by_role("link", name="See the queue")).to_have_attribute("href", "/workers")
+    token = (server.home / "worker.token").read_text().strip()
+    worker = WorkerProcess(server.url, tmp_path, "--pool", "page-far", "--slots", "1", NOETL_TOKEN=token)
+    try:
+        # It takes the other one first; no event of this one tells that it is there.
+        expect(line).to_contain_text("all workers of the pool page-far are busy")
+        client.cancel(first)
+        _status(page, "completed")
+        _card(page, "start", "completed")
+    finally:
+        worker.stop()
+
+
 def test_signal_pause_resume_and_cancel(open_page: OpenPage, gated: str) -> None:
     page = open_page(f"/executions/{gated}")
     page.get_by_role("button", name="Pause").click()
@@ -199,6 +240,22 @@ def test_eight_tabs_follow_with_one_stream(server: ServerProcess, open_page: Ope
     server.client.signal(gated, "end")
     for page in pages[1:]:
         _status(page, "completed")
+
+
+def test_a_tab_that_goes_takes_nothing_from_the_others(
+    server: ServerProcess, open_page: OpenPage, gated: str
+) -> None:
+    first = open_page(f"/executions/{gated}")
+    second, third = (first.context.new_page() for _ in range(2))
+    for page in (second, third):
+        page.goto(f"/executions/{gated}")
+    for page in (first, second, third):
+        _card(page, "start", "waiting")
+    # It tells the others that it goes; the one that has the stream stays.
+    second.goto("about:blank")
+    server.client.signal(gated, "go")
+    for page in (first, third):
+        _card(page, "last", "waiting")
 
 
 def test_a_restart_of_the_server_leaves_no_gap_and_nothing_double(browser: Browser, tmp_path: Path) -> None:

@@ -60,6 +60,34 @@ def test_a_version_is_deleted_after_a_question(
     expect(row).to_have_count(0)
 
 
+def test_a_playbook_that_is_called_as_a_view_is_shown_and_edited(
+    server: ServerProcess, open_page: OpenPage
+) -> None:
+    path = "shop/prices/versions"
+    server.client.register(PRICES.replace("path: shop/prices", f"path: {path}"))
+    page = open_page(f"/playbooks/{path}")
+    expect(page.get_by_role("group", name=f"Net of {path}").get_by_role("button")).to_have_count(3)
+    page.get_by_role("link", name="Source").click()
+    expect(page.get_by_label("Source")).to_contain_text(f"path: {path},")
+    page.get_by_role("link", name="Edit").click()
+    expect(page.locator(".cm-content")).to_contain_text(f"path: {path},")
+
+
+def test_a_path_may_have_characters_that_mean_something_in_an_address(
+    server: ServerProcess, open_page: OpenPage
+) -> None:
+    path = "shop/50% off? #1 & more"
+    server.client.register(PRICES.replace("path: shop/prices", f'path: "{path}"'))
+    page = open_page("/playbooks")
+    page.get_by_role("link", name=path).click()
+    expect(page.get_by_role("group", name=f"Net of {path}").get_by_role("button")).to_have_count(3)
+    page.reload()
+    expect(page.get_by_role("heading", name=path)).to_be_visible()
+    page.get_by_role("link", name="Run", exact=True).click()
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page.locator(".execution-title").get_by_role("link", name=f"{path}@1")).to_be_visible()
+
+
 def test_the_net_leads_to_the_lines_of_a_step(open_page: OpenPage, executions: list[str]) -> None:
     page = open_page(f"/playbooks/{PATH}")
     net = page.get_by_role("group", name=f"Net of {PATH}")
@@ -79,3 +107,6 @@ def test_runs_and_durations_are_those_of_the_playbook(open_page: OpenPage, execu
     page.get_by_role("link", name="Durations").click()
     row = page.get_by_role("row").filter(has_text="start")
     expect(row.get_by_role("cell")).to_contain_text(["start", "2", "1"])
+    page.set_viewport_size({"width": 360, "height": 740})
+    region = page.get_by_role("region", name="Duration by step")
+    assert region.evaluate("element => element.scrollWidth - element.clientWidth") == 0

@@ -9,6 +9,11 @@ from tests.server.server_process import LOOPING, REPAIRED_LOOPING, ServerProcess
 from tests.web.conftest import OpenPage
 from tests.web.page_playbooks import SAVING
 
+THEN = """\
+- step: after
+  tool: {kind: noop, args: {}}
+"""
+
 
 def _failed(server: ServerProcess, name: str) -> str:
     server.client.register(SAVING.replace("saving", name))
@@ -23,7 +28,7 @@ def _completed(page: Page) -> None:
 
 def test_a_retry_goes_on_with_a_newer_version(server: ServerProcess, open_page: OpenPage) -> None:
     execution_id = _failed(server, "newer")
-    server.client.register(SAVING.replace("saving", "newer").replace("3 if", "0 if"))
+    server.client.register(SAVING.replace("saving", "newer").replace("3 if", "0 if") + THEN)
     page = open_page(f"/executions/{execution_id}")
     page.get_by_role("button", name="Retry save").click()
     dialog = page.get_by_role("dialog")
@@ -36,6 +41,7 @@ def test_a_retry_goes_on_with_a_newer_version(server: ServerProcess, open_page: 
     dialog.get_by_role("button", name="Retry").click()
     _completed(page)
     expect(page.get_by_role("heading", name="page/newer@2")).to_be_visible()
+    expect(page.locator(".net-card[data-step=after]")).to_have_attribute("aria-label", "after, not reached")
 
 
 def test_a_retry_goes_on_with_what_is_edited_and_keeps_it_as_a_version(

@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 from noetl.ports.http_api import StartExecution
 from tests.server.server_process import ServerProcess
 from tests.web.conftest import OpenPage
+from tests.web.shop_playbooks import PRICES
 
 
 def _started(page: Page) -> str:
@@ -45,6 +46,32 @@ def test_what_is_no_number_is_said_at_its_field(open_page: OpenPage) -> None:
     page.get_by_label("limit integer").fill("many")
     expect(page.get_by_text("limit must be a number")).to_be_visible()
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_disabled()
+
+
+def test_keys_mean_nothing_while_a_text_is_written(server: ServerProcess, open_page: OpenPage) -> None:
+    page = open_page("/run/shop/prices")
+    page.get_by_role("button", name="JSON").click()
+    field = page.get_by_label("The whole workload")
+    field.fill("")
+    field.press_sequentially('{"ge": "g?/"}')
+    expect(field).to_have_value('{"ge": "g?/"}')
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page).to_have_url(f"{server.url}/run/shop/prices")
+
+
+def test_half_a_json_text_starts_nothing(server: ServerProcess, open_page: OpenPage) -> None:
+    text = PRICES.replace("path: shop/prices", "path: shop/listed").replace("tags: [a, b]", "tags: [{a: 1}]")
+    server.client.register(text)
+    page = open_page("/run/shop/listed")
+    field = page.get_by_label("tags")
+    field.fill('[{"a": 2')
+    for name in ("Run", "Dry run"):
+        page.get_by_role("button", name=name, exact=True).click()
+        expect(field).to_be_focused()
+    assert server.client.list(path="shop/listed").executions == []
+    field.fill('[{"a": 2}]')
+    page.get_by_role("button", name="Run", exact=True).click()
+    assert server.client.wait(_started(page), timeout=30).workload["tags"] == [{"a": 2}]
 
 
 def test_json_and_form_are_two_views_of_one_workload(open_page: OpenPage) -> None:

@@ -38,6 +38,31 @@ def test_the_theme_is_kept_and_there_before_the_first_paint(page: Page) -> None:
     assert page.evaluate("getComputedStyle(document.body.parentElement).backgroundColor") == dark
 
 
+def test_what_the_server_did_not_answer_is_asked_again(open_page: OpenPage) -> None:
+    page = open_page("/workers")
+    page.route("**/api/catalog?*", lambda route: route.abort())
+    page.get_by_role("link", name="Playbooks", exact=True).click()
+    problem = page.get_by_role("alert")
+    expect(problem).to_contain_text("the server does not answer")
+    page.unroute("**/api/catalog?*")
+    problem.get_by_role("button").click()
+    expect(problem).to_have_count(0)
+    expect(page.get_by_role("table", name="Playbooks")).to_be_visible()
+
+
+def test_all_tabs_have_the_theme_that_was_chosen_in_one(page: Page) -> None:
+    other = page.context.new_page()
+    other.goto("/")
+    page.get_by_role("button", name="Theme").click()
+    page.get_by_role("button", name="Dark").click()
+    expect(other.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+def test_an_address_that_is_none_says_so(open_page: OpenPage) -> None:
+    page = open_page("/executions/%E0%A4%A/of/nothing")
+    expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
+
+
 @pytest.mark.parametrize(
     ("key", "heading"),
     [

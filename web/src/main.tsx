@@ -1,6 +1,6 @@
 /** The page: who is there, then the head and the page of the address. */
 import { render, type ComponentType } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { asProblem } from "./api/client";
 import type { ProblemDocument } from "./api/types";
 import { href, navigate, path } from "./router";
@@ -9,7 +9,7 @@ import { Confirmation } from "./shell/dialog";
 import { Header } from "./shell/header";
 import { Help, openHelp } from "./shell/help";
 import { followWaits } from "./shell/inbox-count";
-import { DESTINATIONS, pageAt } from "./shell/pages";
+import { DESTINATIONS, pageAt, type Row } from "./shell/pages";
 import { openPalette, Palette } from "./shell/palette";
 import { useShortcuts } from "./shell/shortcuts";
 import { Toasts } from "./shell/toasts";
@@ -19,23 +19,22 @@ import { Time } from "./view/time";
 
 const loaded = new Map<string, ComponentType<Record<string, string>>>();
 
+async function loadPage({ pattern, load }: Row): Promise<void> {
+  if (!loaded.has(pattern)) loaded.set(pattern, (await load()).default as ComponentType<Record<string, string>>);
+}
+
 function Content() {
   const found = pageAt(path.value);
   const pattern = found?.row.pattern ?? "";
   const [, setLoaded] = useState("");
   const [problem, setProblem] = useState<ProblemDocument>();
-  useEffect(() => {
+  // Before the frame is drawn: what comes after it would be one frame later.
+  useLayoutEffect(() => {
     if (!found) return;
     document.title = `${found.row.title} · NoETL`;
     if (loaded.has(pattern)) return;
     setProblem(undefined);
-    found.row.load().then(
-      (module) => {
-        loaded.set(pattern, module.default as ComponentType<Record<string, string>>);
-        setLoaded(pattern);
-      },
-      (error: unknown) => setProblem(asProblem(error)),
-    );
+    loadPage(found.row).then(() => setLoaded(pattern), (error: unknown) => setProblem(asProblem(error)));
   }, [pattern]);
   if (!found)
     return <main id="main"><PageHead title="There is no such page" /><Empty title={path.value} action={<LinkButton href={href("/")}>Go home</LinkButton>}>Nothing is at this address.</Empty></main>;
@@ -82,8 +81,11 @@ function Live() {
 
 async function start(): Promise<void> {
   const root = document.getElementById("app")!;
+  const first = pageAt(path.value);
+  // What cannot be loaded is said where it is to be shown.
+  const early = first && loadPage(first.row).catch(() => {});
   try {
-    await begin();
+    await Promise.all([begin(), early]);
     render(<App />, root);
   } catch (error) {
     render(<main><Problem problem={asProblem(error)} retry={() => location.reload()} /></main>, root);

@@ -37,9 +37,18 @@ export function takeArrival(): boolean {
 
 function read(url: URL | Location = location): Place {
   return {
-    path: decodeURI(url.pathname.slice(prefix.length)) || "/",
+    path: decoded(url.pathname.slice(prefix.length)) || "/",
     query: new URLSearchParams(url.search),
   };
+}
+
+/** A path as it is written in `href`; what is no such path stays as it is, and no page matches. */
+function decoded(path: string): string {
+  try {
+    return path.split("/").map(decodeURIComponent).join("/");
+  } catch {
+    return path;
+  }
 }
 
 function writeLater(changes: Query): void {
@@ -79,7 +88,7 @@ export function navigate(address: string, how: "push" | "replace" = "push"): voi
 }
 
 function pathOf(address: string): string {
-  return decodeURI(new URL(address, document.baseURI).pathname.slice(prefix.length)) || "/";
+  return decoded(new URL(address, document.baseURI).pathname.slice(prefix.length)) || "/";
 }
 
 /** Changes keys of the query and leaves the others. `replace`: Back does not come here again. */
@@ -143,8 +152,14 @@ addEventListener("popstate", () => {
   // It would be written over the entry that was gone to.
   clearTimeout(writeTimer);
   unwritten = {};
-  const before = current.value.path;
-  current.value = read();
+  const { path: before, query } = current.value;
+  const next = read();
+  if (before !== next.path && guard && !guard()) {
+    // The browser has gone already: its entry is put back on top.
+    history.pushState(null, "", href(before, Object.fromEntries(query)));
+    return;
+  }
+  current.value = next;
   if (before !== current.value.path) {
     guard = null;
     arrived = true;

@@ -23,6 +23,7 @@ test("the state of each event comes from the differences, forwards and back", ()
   const status = (seq: number) => [...history.stateAt(seq).steps].map(([step, state]) => `${step} ${state.status}`);
   assert.deepEqual(status(5), ["a completed", "b waiting"]);
   assert.deepEqual(status(3), ["a running"]);
+  assert.deepEqual(status(2), ["a ready"]);
   assert.deepEqual(status(1), ["a waiting"]);
   assert.deepEqual(status(0), []);
   assert.deepEqual(status(5), ["a completed", "b waiting"]);

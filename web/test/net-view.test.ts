@@ -14,6 +14,11 @@ test("a large picture fits with a margin", () => {
   assert.equal(view.x, 24);
 });
 
+test("a tall picture is below the buttons", () => {
+  const view = fitted({ width: 100, height: 1150 }, window);
+  assert.deepEqual([view.scale, view.y], [0.2, 46]);
+});
+
 test("what is under the pointer stays there while zooming, and zooming has ends", () => {
   const view = zoomed({ scale: 1, x: 10, y: 20 }, 2, { x: 110, y: 70 });
   assert.deepEqual(view, { scale: 2, x: -90, y: -30 });

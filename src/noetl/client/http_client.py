@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine, Mapping
 from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 from urllib.parse import quote
 
 from noetl.client.execution_requests import ExecutionRequests
@@ -118,14 +118,14 @@ class AsyncClient(ExecutionRequests):
 
     async def playbook(self, path: str, version: int = 0) -> PlaybookText:
         """A registered playbook; the newest version for 0."""
-        return await self._ask("GET", _catalog_path(path, version), PlaybookText)
+        return await self._ask("GET", _catalog_path(path, version or "latest"), PlaybookText)
 
     async def versions(self, path: str) -> VersionList:
         return await self._ask("GET", f"/api/catalog/{quote(path)}/versions", VersionList)
 
     async def net(self, path: str, version: int = 0) -> NetAnswer:
         """The picture of a registered playbook: where boxes and routes are."""
-        return await self._ask("GET", f"{_catalog_path(path, version)}/net", NetAnswer)
+        return await self._ask("GET", f"{_catalog_path(path, version or 'latest')}/net", NetAnswer)
 
     async def statistics(self, path: str) -> PlaybookStatistics:
         """The newest executions of a playbook, and how long its steps took."""
@@ -186,7 +186,8 @@ class AsyncClient(ExecutionRequests):
         return await self._ask("GET", "/api/audit", AuditPage, {"cursor": cursor, "limit": limit})
 
 
-def _catalog_path(path: str, version: int) -> str:
+def _catalog_path(path: str, version: int | Literal["latest"]) -> str:
+    """`latest` is written out where it is read: without, a path that ends in `/versions` means a view."""
     return f"/api/catalog/{quote(path)}{f'@{version}' if version else ''}"
 
 

@@ -46,7 +46,8 @@ class PageRoute(Route):
             return Match.NONE, {}
         return super().matches(scope)
 
-    def _respond(self, request: Request) -> Response:
+    async def _respond(self, request: Request) -> Response:
+        """Files are small and in memory: to hand one to a thread would take longer than to read it."""
         if request.url.path.startswith("/assets/"):
             return self._asset(request)
         try:

@@ -31,6 +31,11 @@ export function segments(...parts: (string | number)[]): string {
   return parts.map((part) => String(part).split("/").map(encodeURIComponent).join("/").replaceAll("%40", "@")).join("/");
 }
 
+/** Where a registered playbook is read, `PATH@N` or the newest: without a version, `…/net` would mean a view. */
+export function playbookRoute(name: string): string {
+  return segments("catalog", name.includes("@") ? name : `${name}@latest`);
+}
+
 export function address(route: string, query: RequestOptions["query"] = {}): string {
   const url = new URL(`api/${route}`, document.baseURI);
   for (const [key, value] of Object.entries(query)) {

@@ -1,6 +1,6 @@
 /** What a page shows of the server: known data stays while it is read again, and says since when it is stale. */
 import { useSignal, type Signal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { subscribe, type Topic } from "../stream";
 import { asProblem } from "./client";
 import type { ProblemDocument } from "./types";
@@ -48,7 +48,7 @@ export function useResource<T>(
     [],
   );
   const shownFor = useRef<string>("");
-  useEffect(() => {
+  useLayoutEffect(() => {
     const wanted = JSON.stringify(keys);
     if (shownFor.current !== wanted) {
       if (shownFor.current) data.value = undefined;

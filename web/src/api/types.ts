@@ -1544,7 +1544,7 @@ export interface Operations {
     body: undefined;
     answer: VersionList;
   };
-  /** A registered playbook, `PATH@VERSION` or the newest. */
+  /** A registered playbook: `PATH@VERSION`, or the newest. `PATH@latest` is the newest, too, also where the path ends in `/versions`, `/statistics` or `/net`. */
   read_playbook: {
     method: "GET";
     path: "/api/catalog/{path}";

@@ -32,6 +32,7 @@ function made(): Readonly<Record<string, Drawing>> {
     completed: stroke("M-5 0.4L-1.6 3.8L5 -3.8"),
     failed: stroke("M-3.8 -3.8L3.8 3.8M3.8 -3.8L-3.8 3.8"),
     running: fill("M-3.5 -5L5 0L-3.5 5Z"),
+    ready: stroke("M0 -4.6A4.6 4.6 0 0 1 4.5 -0.8M4 2.3A4.6 4.6 0 0 1 -1.6 4.3M-4 2.3A4.6 4.6 0 0 1 -3 -3.5"),
     waiting: fill("M-4 -5H-1V5H-4ZM1 -5H4V5H1Z"),
     not_admitted: stroke("M5 0A5 5 0 1 0 -5 0A5 5 0 1 0 5 0M-3.5 -3.5L3.5 3.5"),
     cancelled: fill("M-4.5 -4.5H4.5V4.5H-4.5Z"),

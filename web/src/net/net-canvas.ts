@@ -2,7 +2,7 @@ import type { NetAnswer, NetBox } from "../api/types";
 import { Painter, READABLE, type Scene } from "./painter";
 import { readPalette } from "./palette";
 import { stateSentence, type NetState } from "./step-state";
-import { fitted, overlaps, panned, revealed, shownPart, viewOfText, viewText, zoomed, type Size, type View } from "./view";
+import { fitted, overlaps, panned, revealed, shownPart, TOP_MARGIN, viewOfText, viewText, zoomed, type Size, type View } from "./view";
 
 const DRAG = 4;
 
@@ -356,5 +356,5 @@ export function nearest(from: NetBox, boxes: readonly NetBox[], dx: number, dy: 
 /** Readable, with this card at the top in the middle; a picture that is narrower stays in the middle. */
 function revealedStart(box: NetBox, picture: Size, window: Size): View {
   const scale = Math.max(READABLE, Math.min(0.8, (window.width - 48) / picture.width));
-  return { scale, x: window.width / 2 - (box.x + box.width / 2) * scale, y: 24 - box.y * scale };
+  return { scale, x: window.width / 2 - (box.x + box.width / 2) * scale, y: TOP_MARGIN - box.y * scale };
 }

@@ -26,6 +26,7 @@ export const STATUS_TONES: Readonly<Record<StepStatus, string>> = {
   completed: "completed",
   failed: "failed",
   running: "running",
+  ready: "idle",
   waiting: "waiting",
   not_admitted: "waiting",
   cancelled: "idle",

@@ -1,8 +1,9 @@
-/** How a step stands, in the words of `noetl executions show`. */
+/** How a step stands, in the words of `noetl executions show`; what no worker has yet is `ready`. */
 export type StepStatus =
   | "completed"
   | "failed"
   | "running"
+  | "ready"
   | "waiting"
   | "not_admitted"
   | "cancelled"
@@ -26,17 +27,6 @@ export function arcKey(source: string, number: number): string {
   return `${source} ${number}`;
 }
 
-/** Status is shape, word and colour: this is the shape for text. */
-export const STATUS_GLYPHS: Readonly<Record<StepStatus, string>> = {
-  completed: "✓",
-  failed: "✗",
-  running: "▶",
-  waiting: "⏸",
-  not_admitted: "⊘",
-  cancelled: "■",
-  skipped: "»",
-};
-
 export function statusWord(status: string): string {
   return status.replace("_", " ");
 }
@@ -44,7 +34,7 @@ export function statusWord(status: string): string {
 /** `completed, 3 runs, 1 failed, 2 tokens`: what a person who does not see the picture is told. */
 export function stateSentence(state: StepState | undefined): string {
   if (!state) return "not reached";
-  const parts = [statusWord(state.status)];
+  const parts = [state.status === "ready" ? "ready for a worker" : statusWord(state.status)];
   if (state.runs > 1) parts.push(`${state.runs} runs`);
   if (state.failed && state.runs > 1) parts.push(`${state.failed} failed`);
   if (state.tokens) parts.push(state.tokens === 1 ? "1 token" : `${state.tokens} tokens`);

@@ -18,10 +18,12 @@ export interface Rect extends Size {
 export const SMALLEST = 0.02;
 export const LARGEST = 3;
 const MARGIN = 24;
+/** Above, where buttons lie over the window. */
+export const TOP_MARGIN = 46;
 
-/** The whole picture, in the middle; never larger than life. */
+/** The whole picture, in the middle and below the buttons; never larger than life. */
 export function fitted(picture: Size, window: Size): View {
-  const room = { width: Math.max(window.width - 2 * MARGIN, 1), height: Math.max(window.height - 2 * MARGIN, 1) };
+  const room = { width: Math.max(window.width - 2 * MARGIN, 1), height: Math.max(window.height - TOP_MARGIN - MARGIN, 1) };
   const scale = Math.max(
     SMALLEST,
     Math.min(1, room.width / Math.max(picture.width, 1), room.height / Math.max(picture.height, 1)),
@@ -29,7 +31,7 @@ export function fitted(picture: Size, window: Size): View {
   return {
     scale,
     x: (window.width - picture.width * scale) / 2,
-    y: (window.height - picture.height * scale) / 2,
+    y: Math.max((window.height - picture.height * scale) / 2, TOP_MARGIN),
   };
 }
 

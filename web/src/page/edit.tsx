@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { asProblem, get, post, segments } from "../api/client";
+import { asProblem, get, playbookRoute, post } from "../api/client";
 import { useResource } from "../api/resource";
 import type { DocumentProblem, DraftNet, NetAnswer, PlanAnswer, PlaybookText, ProblemDocument, RegisteredPlaybook, ValidationAnswer } from "../api/types";
 import type { Editor } from "../editor/editor";
@@ -32,11 +32,11 @@ workflow:
           result = f"Hello, {name}!"
 `;
 
-export default function Edit({ path }: { path: string }) {
-  const fresh = path === "new";
-  const stored = useResource((signal) => (fresh ? Promise.resolve(null) : get<PlaybookText>(`catalog/${segments(path!)}`, { signal })), [path]);
+/** Without a path it is a new playbook. */
+export default function Edit({ path }: { path?: string }) {
+  const stored = useResource((signal) => (path ? get<PlaybookText>(playbookRoute(path), { signal }) : Promise.resolve(null)), [path]);
   return (
-    <Loaded from={stored}>{(playbook) => <EditPage key={path} path={fresh ? null : path!} saved={playbook?.source ?? TEMPLATE} version={playbook?.version ?? null} />}</Loaded>
+    <Loaded from={stored}>{(playbook) => <EditPage key={path} path={path ?? null} saved={playbook?.source ?? TEMPLATE} version={playbook?.version ?? null} />}</Loaded>
   );
 }
 

@@ -190,7 +190,7 @@ function Welcome({ playbooks }: { playbooks: number }) {
   const shown = [...new Set([...preferred, ...known])].slice(0, 3);
   if (!playbooks)
     return (
-      <Empty title="Welcome. There is no playbook yet" action={may("author") ? <LinkButton kind="primary" icon="edit" href={href("/edit/new")}>Write one</LinkButton> : undefined}>
+      <Empty title="Welcome. There is no playbook yet" action={may("author") ? <LinkButton kind="primary" icon="edit" href={href("/edit")}>Write one</LinkButton> : undefined}>
         A playbook says in YAML what to run, in which order and when. Write one here, or serve a folder of them:
         <CommandLine text="noetl dev examples/" />
       </Empty>

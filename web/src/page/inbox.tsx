@@ -7,12 +7,12 @@ import type { Mapping } from "../format/json";
 import { plural } from "../format/number";
 import { fieldKind, initial, misfits, type Schema } from "../format/schema";
 import { instant } from "../format/time";
-import { href, place } from "../router";
+import { href, place, queryValue, setQuery } from "../router";
 import { toast } from "../shell/toasts";
 import { ConditionView } from "../view/condition";
-import { Field, SchemaFields } from "../view/form";
+import { Field, isUnfinished, SchemaFields } from "../view/form";
 import { Icon } from "../view/icon";
-import { Button, CommandLine, Empty, Labels, Loaded, PageHead, Problem } from "../view/parts";
+import { Button, CommandLine, Empty, Labels, Loaded, PageHead, Problem, Segments } from "../view/parts";
 import { Time, useClock } from "../view/time";
 import { executionHref } from "./executions/execution-columns";
 
@@ -22,13 +22,16 @@ const MOST = 1_000;
 
 export default function Inbox() {
   const [limit, setLimit] = useState(PAGE);
-  const waits = useResource((signal) => get<WaitList>("waits", { query: { limit }, signal }), [], ["waits"]);
+  const mine = queryValue("mine") === "1";
+  const waits = useResource((signal) => get<WaitList>("waits", { query: { limit, mine: mine ? 1 : null }, signal }), [mine], ["waits"]);
   useEffect(() => {
     if (limit > PAGE) void waits.reload();
   }, [limit]);
   return (
     <main id="main" class="inbox">
-      <PageHead title="Inbox" />
+      <PageHead title="Inbox">
+        <Segments label="Which waits" options={[["all", "All"], ["mine", "For me"]]} chosen={mine ? "mine" : "all"} choose={(which) => setQuery({ mine: which === "mine" ? 1 : null })} />
+      </PageHead>
       <Loaded from={waits}>
         {(data) =>
           data.waits.length ? (
@@ -37,6 +40,8 @@ export default function Inbox() {
               {data.waits.map((wait) => <WaitCard key={waitKey(wait)} wait={wait} reload={waits.reload} />)}
               {data.next_cursor && limit < MOST && <p class="row inbox-more"><Button onClick={() => setLimit(Math.min(MOST, limit + PAGE))}>Show more</Button></p>}
             </>
+          ) : mine ? (
+            <Empty title="Nothing waits for you" action={<Button onClick={() => setQuery({ mine: null })}>Show all</Button>}>What others are asked, or your role may not answer, is not shown.</Empty>
           ) : (
             <Empty title="Nothing waits for a person">
               A task of the kind <code>wait</code> asks here: with a title, a description, and a form from its schema. So does a gate that a signal would open.
@@ -78,8 +83,9 @@ function WaitCard({ wait, reload }: { wait: WaitItem; reload: () => Promise<void
   }, [chosen]);
   const wrong = misfits(schema, value);
   const answer = bare ? value.answer : value;
-  const submit = async () => {
+  const submit = async (form: HTMLElement) => {
     setChecked(true);
+    if (isUnfinished(form)) return;
     if (Object.keys(wrong).length || !signal) return;
     setBusy(true);
     setProblem(undefined);
@@ -113,7 +119,7 @@ function WaitCard({ wait, reload }: { wait: WaitItem; reload: () => Promise<void
         </p>
         {wait.kind === "gate" && <GateRules wait={wait} />}
         {wait.answerable ? (
-          <form class="form" noValidate onSubmit={(event) => { event.preventDefault(); void submit(); }}>
+          <form class="form" noValidate onSubmit={(event) => { event.preventDefault(); void submit(event.currentTarget); }}>
             {wait.kind === "gate" && <SignalChoice wait={wait} value={signal} change={setSignal} missing={checked && !signal} />}
             {bare ? <Field name="Answer" path="answer" schema={schema.properties!.answer!} value={value.answer} change={(next) => setValue({ answer: next })} wrong={checked ? wrong : {}} required /> : <SchemaFields schema={schema} value={value} change={setValue} wrong={checked ? wrong : {}} />}
             {problem && <Problem problem={problem} />}

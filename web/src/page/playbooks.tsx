@@ -48,7 +48,7 @@ export default function Playbooks() {
   return (
     <main id="main" class="fill">
       <PageHead title="Playbooks">
-        {may("author") && <LinkButton kind="primary" icon="plus" href={href("/edit/new")}>New playbook</LinkButton>}
+        {may("author") && <LinkButton kind="primary" icon="plus" href={href("/edit")}>New playbook</LinkButton>}
       </PageHead>
       <Loaded from={catalog}>
         {(loaded) =>
@@ -79,7 +79,7 @@ export default function Playbooks() {
               </div>
             </>
           ) : (
-            <Empty title="No playbook is registered" action={may("author") ? <LinkButton kind="primary" href={href("/edit/new")}>Write one</LinkButton> : undefined}>
+            <Empty title="No playbook is registered" action={may("author") ? <LinkButton kind="primary" href={href("/edit")}>Write one</LinkButton> : undefined}>
               From a terminal: <CommandLine text="noetl catalog register FILE.yaml" />
             </Empty>
           )

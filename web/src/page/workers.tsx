@@ -87,7 +87,7 @@ function Pool({ pool }: { pool: QueuePool }) {
       {pool.problem && <p class="panel-body notice waiting"><Prose text={pool.problem} /></p>}
       {pool.runs.length > 0 && (
         <div class="scroll-x" tabIndex={0} role="region" aria-label={`Runs that wait in ${pool.pool}`}>
-          <table class="plain-table">
+          <table class="plain-table cards-on-phone">
             <thead><tr><th>Playbook</th><th>Step</th><th>Kinds</th><th class="right">Priority</th><th class="right">Waits for</th><th>Why</th></tr></thead>
             <tbody>
               {pool.runs.map((run) => (
@@ -95,9 +95,9 @@ function Pool({ pool }: { pool: QueuePool }) {
                   <td><a href={executionHref(run.execution_id)}>{run.path || "inline playbook"}</a></td>
                   <td>{run.step}</td>
                   <td>{run.kinds.join(", ")}</td>
-                  <td class="right">{run.priority}</td>
-                  <td class="right fixed">{duration(run.age * 1_000)}</td>
-                  <td class="prose"><Prose text={run.reason} /></td>
+                  <td class="right" data-label="priority">{run.priority}</td>
+                  <td class="right fixed" data-label="waits for">{duration(run.age * 1_000)}</td>
+                  <td class="prose wide"><Prose text={run.reason} /></td>
                 </tr>
               ))}
             </tbody>

@@ -4,7 +4,7 @@ import { match } from "../router";
 
 export type Parameters = Record<string, string>;
 export type Page = ComponentType<Parameters>;
-interface Row {
+export interface Row {
   pattern: string;
   title: string;
   load: () => Promise<{ default: ComponentType<never> }>;
@@ -18,6 +18,7 @@ const PAGES: readonly Row[] = [
   { pattern: "/playbooks", title: "Playbooks", load: () => import("../page/playbooks") },
   { pattern: "/playbooks/:path*", title: "Playbook", load: () => import("../page/playbook") },
   { pattern: "/run/:path*", title: "Run", load: () => import("../page/run") },
+  { pattern: "/edit", title: "New playbook", load: () => import("../page/edit") },
   { pattern: "/edit/:path*", title: "Edit", load: () => import("../page/edit") },
   { pattern: "/inbox", title: "Inbox", load: () => import("../page/inbox") },
   { pattern: "/workers", title: "Workers", load: () => import("../page/workers") },

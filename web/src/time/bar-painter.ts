@@ -254,7 +254,7 @@ function runLabel(run: ShownRun, now: number): string {
   return parts.join(" · ");
 }
 
-const WORST: readonly StepStatus[] = ["running", "waiting", "failed", "cancelled", "skipped", "completed"];
+const WORST: readonly StepStatus[] = ["running", "ready", "waiting", "failed", "cancelled", "skipped", "completed"];
 
 export function worst(runs: readonly ShownRun[]): StepStatus {
   const statuses = new Set(runs.map((run) => run.status));

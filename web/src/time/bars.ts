@@ -17,7 +17,7 @@ export type TimeRow =
   | { readonly kind: "inner"; readonly key: string; readonly step: string; readonly runs: readonly ShownRun[]; readonly depth: number; readonly execution: string };
 
 const STATUSES: Readonly<Record<RunBar["status"], StepStatus>> = {
-  ready: "running",
+  ready: "ready",
   running: "running",
   waiting: "waiting",
   completed: "completed",
@@ -28,14 +28,19 @@ const STATUSES: Readonly<Record<RunBar["status"], StepStatus>> = {
 
 const NO_COUNTS: ReadonlyMap<string, number> = new Map();
 
-/** A run at event `at`, or null if it had not begun. */
-export function runAt(bar: RunBar, at: number, iterations: ReadonlyMap<string, number> = NO_COUNTS): ShownRun | null {
+/** A run at event `at`, which was at this time (`Infinity`: as it is), or null if it had not begun. */
+export function runAt(bar: RunBar, at: number, time: number, iterations: ReadonlyMap<string, number> = NO_COUNTS): ShownRun | null {
   if (bar.seq > at) return null;
   if (bar.ended_seq !== null && bar.ended_seq <= at) return { bar, status: STATUSES[bar.status], end: bar.end };
-  // It ended later: at this event it was under way.
-  const status = bar.ended_seq === null ? STATUSES[bar.status] : "running";
+  const status = time === Infinity && bar.ended_seq === null ? STATUSES[bar.status] : openStatus(bar, time);
   const ended = bar.ended_seq !== null && bar.loop ? { iterations: iterations.get(bar.run) ?? 0 } : {};
   return { bar, status, end: null, ...ended };
+}
+
+/** Of a run that was under way then. */
+function openStatus(bar: RunBar, time: number): StepStatus {
+  const wait = bar.waits.find(({ begin, end }) => begin <= time && (end === null || time < end));
+  return wait ? (wait.reason === "ready" ? "ready" : "waiting") : "running";
 }
 
 /** The runs of a child, if they are known, by its execution. */
@@ -43,11 +48,11 @@ export type ChildRuns = ReadonlyMap<string, readonly RunBar[]>;
 
 /** One row for each step in the order in which they began, and below an open one its runs and their children. */
 export function timeRows(
-  bars: readonly RunBar[], at: number, open: ReadonlySet<string>, children: ChildRuns, iterations: ReadonlyMap<string, number> = NO_COUNTS,
+  bars: readonly RunBar[], at: number, time: number, open: ReadonlySet<string>, children: ChildRuns, iterations: ReadonlyMap<string, number> = NO_COUNTS,
 ): TimeRow[] {
   const bySteps = new Map<string, ShownRun[]>();
   for (const bar of bars) {
-    const run = runAt(bar, at, iterations);
+    const run = runAt(bar, at, time, iterations);
     if (!run) continue;
     const list = bySteps.get(bar.step);
     if (list) list.push(run);
@@ -79,7 +84,7 @@ function addChild(
   const key = `child ${child.execution_id}`;
   rows.push({ kind: "child", key, step, child, depth, open: open.has(key) });
   if (!open.has(key)) return;
-  const inner = timeRows(children.get(child.execution_id) ?? [], Infinity, new Set(), children);
+  const inner = timeRows(children.get(child.execution_id) ?? [], Infinity, Infinity, new Set(), children);
   for (const row of inner)
     if (row.kind === "step")
       rows.push({ kind: "inner", key: `${key} ${row.step}`, step: row.step, runs: row.runs, depth: depth + 1, execution: child.execution_id });

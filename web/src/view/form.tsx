@@ -152,6 +152,13 @@ function ListInput({ schema, value, change, shared }: { schema: Schema; value: u
   );
 }
 
+/** Whether a text of the form is no JSON yet: its value is still the one before, which nobody means. It gets the focus. */
+export function isUnfinished(form: HTMLElement): boolean {
+  const text = form.querySelector<HTMLElement>("textarea[data-unfinished]");
+  text?.focus();
+  return text !== null;
+}
+
 /** JSON as text; the value changes only when the text is JSON. */
 export function JsonInput({ value, change, shared, rows = 4, onWrong }: { value: unknown; change: (value: unknown) => void; shared?: Partial<Shared>; rows?: number; onWrong?: (message: string | null) => void }) {
   const [text, setText] = useState<string | null>(null);
@@ -170,7 +177,7 @@ export function JsonInput({ value, change, shared, rows = 4, onWrong }: { value:
   };
   return (
     <>
-      <textarea class="input code" spellcheck={false} rows={rows} {...shared} aria-invalid={wrong ? true : undefined} value={shown} onInput={(event) => take(event.currentTarget.value)} onBlur={() => !wrong && setText(null)} />
+      <textarea class="input code" spellcheck={false} rows={rows} {...shared} aria-invalid={wrong ? true : shared?.["aria-invalid"] as boolean | undefined} data-unfinished={wrong !== null || undefined} value={shown} onInput={(event) => take(event.currentTarget.value)} onBlur={() => !wrong && setText(null)} />
       {wrong && <span class="wrong small failed-text" role="status">No JSON yet: {wrong}</span>}
     </>
   );

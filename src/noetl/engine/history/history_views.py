@@ -1,9 +1,11 @@
 """What can be seen of executions in a store: one place for servers and for commands beside them."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -18,7 +20,7 @@ from noetl.engine.history.lookup import CHECK, HistoryUnreadable, list_children
 from noetl.engine.history.read import HistoryCache, RecordedHistory
 from noetl.engine.history.repair import fold_with_repair, retried_runs
 from noetl.engine.history.rerun_preview import preview_fork, preview_reopening
-from noetl.engine.history.run_bars import run_page
+from noetl.engine.history.run_bars import RunTimeline, run_page
 from noetl.engine.history.run_detail import run_detail
 from noetl.engine.history.time_travel import state_document
 from noetl.engine.task_log import TaskLog
@@ -29,6 +31,7 @@ from noetl.kernel.explain.explanation_parts import Explanation, StepExplanation
 from noetl.kernel.explain.step_explainer import explain_step
 from noetl.kernel.net.commands import Redrive, Retry
 from noetl.kernel.net.operations import redrivable_runs
+from noetl.kernel.state.execution_state import ExecutionState
 from noetl.kernel.verify.verification import Verification, verify
 from noetl.loader import installed_kinds
 from noetl.model.errors import NoetlError
@@ -88,6 +91,8 @@ class HistoryViews:
         self._histories = HistoryCache(store, kinds, replica)
         self._indexers: dict[str, EventIndexer] = {}
         self._indexes: dict[str, HistoryIndex] = {}
+        self._timelines: dict[str, RunTimeline] = {}
+        self._timeline_turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def index(self, execution_id: str, *, after: int = 0) -> HistoryIndex:
         """The events above `after` as columns. Whoever follows an execution asks with `last`."""
@@ -116,9 +121,47 @@ class HistoryViews:
 
     async def runs(self, execution_id: str, *, at: int = 0, cursor: str = "", limit: int = 1_000) -> RunPage:
         """The runs in time, in the order in which they began."""
-        history, seq = await self._read(execution_id, at)
-        children = await list_children(self._store, history.record.execution_id)
-        return await _beside_loop(run_page, history, seq, _offset(cursor), limit, children)
+        offset = _offset(cursor)
+        if at:
+            history, seq = await self._read(execution_id, at)
+            children = await list_children(self._store, history.record.execution_id)
+            return await _beside_loop(run_page, history, seq, offset, limit, children)
+        async with self._newest_timeline(execution_id) as (history, timeline):
+            children = await list_children(self._store, history.record.execution_id)
+            return await _beside_loop(timeline.page, offset, limit, children)
+
+    async def ask_watched(
+        self, execution_id: str, question: Callable[[RecordedHistory, ExecutionState], T]
+    ) -> T | None:
+        """What `question` says of the newest state, if somebody looks at the runs of that execution.
+
+        None for any other: what is kept for those who look would be kept for nobody. The state is not to be
+        changed, nor kept.
+        """
+        if execution_id not in self._timelines and execution_id not in self._timeline_turns:
+            return None
+        async with self._newest_timeline(execution_id) as (history, timeline):
+            return question(history, timeline.state)
+
+    @asynccontextmanager
+    async def _newest_timeline(self, execution_id: str) -> AsyncIterator[tuple[RecordedHistory, RunTimeline]]:
+        """At the last event. It is of one history: who asks at the same time waits, and finds it there.
+
+        Who follows an execution asks after every few events, and to fold all before them would take longer
+        than they did.
+        """
+        turn = self._timeline_turns.setdefault(execution_id, asyncio.Lock())
+        async with turn:
+            history = await self._histories.read(execution_id)
+            last, playbook = len(history.events), history.plan.playbook.hash
+            # What fails in between leaves none behind that has gone only a part of the way.
+            timeline = self._timelines.pop(execution_id, None)
+            if timeline is None or timeline.hash != playbook:
+                timeline = await _beside_loop(RunTimeline, history, last)
+            else:
+                await _beside_loop(timeline.advance, history, last)
+            yield history, timeline
+            _keep(self._timelines, execution_id, timeline)
 
     async def run(
         self, execution_id: str, run: str, *, at: int = 0, cursor: str = "", limit: int = 100

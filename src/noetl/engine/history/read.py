@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec import Struct
@@ -177,9 +178,18 @@ class HistoryCache:
         self._replica = replica
         self._allow_kinds = tuple(allow_kinds)
         self._histories: dict[str, RecordedHistory] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def read(self, name: str) -> RecordedHistory:
-        """All of an execution, found as by `find_execution`. Raises ExecutionUnknown, HistoryUnreadable."""
+        """All of an execution, found as by `find_execution`. Raises ExecutionUnknown, HistoryUnreadable.
+
+        Who opens an execution asks several things at once: the first reads it, the others have it then.
+        """
+        turn = self._turns.setdefault(name, asyncio.Lock())
+        async with turn:
+            return await self._read(name)
+
+    async def _read(self, name: str) -> RecordedHistory:
         record = await find_execution(self._store, name)
         known = self._histories.pop(record.execution_id, None)
         source = await self._source_of(record)

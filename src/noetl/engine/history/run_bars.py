@@ -155,18 +155,41 @@ class RunClock:
 
 
 class RunTimeline:
-    """The runs that had begun by event `at`, in order, and when nothing of the execution was worked on."""
+    """The runs that had begun by an event, in order, and when nothing of the execution was worked on."""
 
     def __init__(self, history: RecordedHistory, at: int) -> None:
+        """At event `at`. Raises WrongSequence."""
+        self.hash = history.plan.playbook.hash
         self.state = new_state(history.plan, history.record.execution_id)
         self.clocks: dict[str, RunClock] = {}
         self._open: dict[str, RunClock] = {}
         self._idle: list[tuple[int, int]] = []
         self._idle_since = history.events[0].ts
+        self._begin = self._idle_since
         self._working = 0
-        for event in history.events[:at]:
+        self.advance(history, at)
+
+    def advance(self, history: RecordedHistory, at: int) -> None:
+        """Goes on to event `at`, which is not before the one where it stands. Raises WrongSequence."""
+        for event in history.events[self.state.version : at]:
             evolve(self.state, event)
             self._follow(event)
+
+    def page(self, offset: int, limit: int, children: Sequence[ExecutionRecord] = ()) -> RunPage:
+        """The runs from that at `offset` on. `children` are those of the execution, to say how they are."""
+        state, clocks = self.state, list(self.clocks.values())
+        records = {record.execution_id: record for record in children}
+        following = offset + limit
+        return RunPage(
+            execution_id=state.execution_id,
+            at=state.version,
+            begin=self._begin,
+            end=state.ended_at if state.over else None,
+            now=state.last_ts,
+            idle=self.idle,
+            runs=[_with_records(clock.bar(state.last_ts), records) for clock in clocks[offset:following]],
+            next_cursor=str(following) if following < len(clocks) else None,
+        )
 
     @property
     def idle(self) -> list[tuple[int, int]]:
@@ -208,21 +231,8 @@ class RunTimeline:
 def run_page(
     history: RecordedHistory, at: int, offset: int, limit: int, children: Sequence[ExecutionRecord] = ()
 ) -> RunPage:
-    """The runs from the one at `offset` on. `children` are those of the execution, to say how they are."""
-    timeline = RunTimeline(history, at)
-    state, clocks = timeline.state, list(timeline.clocks.values())
-    records = {record.execution_id: record for record in children}
-    following = offset + limit
-    return RunPage(
-        execution_id=state.execution_id,
-        at=at,
-        begin=history.events[0].ts,
-        end=state.ended_at if state.over else None,
-        now=state.last_ts,
-        idle=timeline.idle,
-        runs=[_with_records(clock.bar(state.last_ts), records) for clock in clocks[offset:following]],
-        next_cursor=str(following) if following < len(clocks) else None,
-    )
+    """The runs as they were after event `at`."""
+    return RunTimeline(history, at).page(offset, limit, children)
 
 
 def _with_records(bar: RunBar, records: Mapping[str, ExecutionRecord]) -> RunBar:

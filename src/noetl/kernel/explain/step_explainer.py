@@ -94,7 +94,7 @@ class _StepExplainer:
 
     def _verdict(self) -> Literal["ran", "failed", "running", "waiting", "denied", "not_reached"]:
         open_runs = [run for run in self._own_runs if not run.event]
-        if any(run.phase != "suspended" for run in open_runs):
+        if any(run.phase not in ("ready", "suspended") for run in open_runs):
             return "running"
         if open_runs or self._parked or self._joins:
             return "waiting"
@@ -116,6 +116,9 @@ class _StepExplainer:
                 return "tokens wait at its join for others"
             case "waiting" if not self._own_runs:
                 return "a token is on its way to it"
+            case "waiting" if any(run.phase == "ready" for run in self._own_runs):
+                is_paused = self._explanation.status == "paused"
+                return "it is ready, and the execution is paused" if is_paused else "it waits for a worker"
         last = self._own_runs[-1]
         if verdict == "failed" and last.error is not None:
             return f"its last run failed: {last.error.get('kind')}: {last.error.get('message')}"

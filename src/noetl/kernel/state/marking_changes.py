@@ -76,6 +76,9 @@ class MarkingTracker:
             steps = set(range(len(self._counts)))
         else:
             moved = _named(event, body)
+            # Most events tell of work within a run that stays where it is: then nothing can have changed.
+            if all(self._places.get(name) == self._position(name) for name in moved):
+                return []
             steps = set()
         before: dict[int, list[int]] = {}
         for name in moved:

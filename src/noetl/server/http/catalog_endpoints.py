@@ -23,6 +23,9 @@ from noetl.ports.http_api import (
 from noetl.server.http.endpoint import DOCUMENT_BODY, JSON, Answer, ApiCall, Endpoint
 from noetl.server.http.problems import ApiProblem
 
+_CATALOG = "/api/catalog/"
+_NEWEST = "@latest"
+"""The same as nothing behind a path, also of a playbook whose path ends as that of a view does."""
 DOCUMENT_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", "text/plain", JSON)
 Dialect = Literal["canonical", "draft", "in_use"]
 
@@ -100,12 +103,12 @@ async def _list_playbooks(call: ApiCall) -> Answer:
 async def _list_versions(call: ApiCall) -> Answer:
     entries = await call.resources.store.catalog_versions(call.part("path"))
     if not entries:
-        raise _unknown(call.part("path"))
+        raise await _unknown(call, call.part("path"))
     return Answer(VersionList(versions=list(map(_version, entries))))
 
 
 async def _read_playbook(call: ApiCall) -> Answer:
-    entry = await find_entry(call, *split_version(call.part("path")))
+    entry = await named_entry(call)
     text = PlaybookText(**_version_fields(entry), source=entry.source, canonical=entry.canonical)
     return Answer(text)
 
@@ -117,7 +120,7 @@ async def _delete_playbook(call: ApiCall) -> Answer:
     versions = [entry.version for entry in await store.catalog_versions(path)]
     chosen = [number for number in versions if version in (0, number)]
     if not chosen:
-        raise _unknown(call.part("path"))
+        raise await _unknown(call, call.part("path"))
     if running := await store.delete_catalog_entries(path, version):
         more = f" and {len(running) - 1} more" if len(running) > 1 else ""
         detail = f"the execution {running[0]}{more} runs it"
@@ -125,11 +128,16 @@ async def _delete_playbook(call: ApiCall) -> Answer:
     return Answer(DeletedPlaybook(path=path, versions=chosen))
 
 
+async def named_entry(call: ApiCall) -> CatalogEntry:
+    """`PATH@VERSION` of the request, the newest for `PATH` and `PATH@latest`. Raises ApiProblem."""
+    return await find_entry(call, *split_version(call.part("path").removesuffix(_NEWEST)))
+
+
 async def find_entry(call: ApiCall, path: str, version: int) -> CatalogEntry:
     """A registered version, the newest for 0. Raises ApiProblem `not_found`."""
     entry = await call.resources.store.catalog_entry(path, version)
     if entry is None:
-        raise _unknown(f"{path}@{version}" if version else path)
+        raise await _unknown(call, f"{path}@{version}" if version else path)
     return entry
 
 
@@ -143,8 +151,13 @@ def split_version(reference: str) -> tuple[str, int]:
     return path, int(number)
 
 
-def _unknown(name: str) -> ApiProblem:
+async def _unknown(call: ApiCall, name: str) -> ApiProblem:
     hint = "`noetl catalog list` names all"
+    address = call.request.scope["path"]
+    path = address.removeprefix(_CATALOG)
+    # Who asked may have meant a playbook whose path ends as that of a view does.
+    if path not in (address, name) and await call.resources.store.catalog_entry(path) is not None:
+        hint = f"the playbook `{path}` is read at `{address}{_NEWEST}`"
     return ApiProblem("not_found", f"no playbook `{name}` is registered", hint=hint)
 
 
@@ -216,7 +229,8 @@ CATALOG_ENDPOINTS = (
         method="GET",
         path="/api/catalog/{path:path}",
         role="viewer",
-        summary="A registered playbook, `PATH@VERSION` or the newest.",
+        summary="A registered playbook: `PATH@VERSION`, or the newest. `PATH@latest` is the newest, too, "
+        "also where the path ends in `/versions`, `/statistics` or `/net`.",
         handler=_read_playbook,
         answers=(PlaybookText,),
         codes=("not_found",),

@@ -26,8 +26,7 @@ from noetl.server.http.catalog_endpoints import (
     DOCUMENT_TYPES,
     DocumentQuery,
     body_text,
-    find_entry,
-    split_version,
+    named_entry,
 )
 from noetl.server.http.endpoint import DOCUMENT_BODY, Answer, ApiCall, Endpoint
 from noetl.tools.host.worker_tools import ENGINE_KINDS
@@ -35,7 +34,7 @@ from noetl.tools.host.worker_tools import ENGINE_KINDS
 
 async def _read_net(call: ApiCall) -> Answer | Response:
     """The picture of a registered version."""
-    entry = await find_entry(call, *split_version(call.part("path")))
+    entry = await named_entry(call)
     tag = f'"{entry.version}-{entry.hash}"'
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
     if call.request.headers.get("if-none-match") == tag:

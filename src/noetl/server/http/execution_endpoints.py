@@ -8,7 +8,7 @@ from noetl.engine.history.execution_detail import execution_detail
 from noetl.engine.history.failed_attempts import FailedAttempts
 from noetl.engine.history.failure_chain import read_failures
 from noetl.engine.history.lookup import decode_rows, request_event_of, require_execution
-from noetl.engine.history.read import History, read_history, read_recorded_source
+from noetl.engine.history.read import History, RecordedHistory, read_history, read_recorded_source
 from noetl.kernel.derived_rows import ready_run
 from noetl.kernel.state.execution_state import ExecutionState
 from noetl.model.timestamp import iso_time, optional_time, parse_iso
@@ -131,10 +131,18 @@ async def read_detail(resources: ServerResources, execution_id: str, wait: float
             first = decode_rows(execution_id, await store.read(execution_id, limit=1))
             source = await read_recorded_source(store, record)
             return execution_detail(record, request_event_of(first), state, source, until=0)
+
+    def describe(history: RecordedHistory, state: ExecutionState) -> ExecutionDetail:
+        waiting, last_ts = _waiting_runs(state, resources.plane), history.events[-1].ts
+        return execution_detail(
+            history.record, history.request, state, history.source, until=last_ts, waiting=waiting
+        )
+
+    await require_execution(store, execution_id)
+    if (detail := await resources.views.ask_watched(execution_id, describe)) is not None:
+        return detail
     history = await _history(resources, execution_id)
-    waiting = _waiting_runs(history.state, resources.plane)
-    record, request, state, source = history.record, history.request, history.state, history.source
-    return execution_detail(record, request, state, source, until=history.events[-1].ts, waiting=waiting)
+    return describe(history, history.state)
 
 
 async def _read_failures(call: ApiCall) -> Answer:

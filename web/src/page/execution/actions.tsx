@@ -55,15 +55,15 @@ export function Actions({ model, detail }: { model: ExecutionModel; detail: Exec
     });
   return (
     <div class="execution-actions">
-      {operator && failed && <Button kind="primary" icon="retry" onClick={() => open(async () => (await import("./reopen")).RetryDialog)}>Retry{failedSteps(detail)}</Button>}
-      {operator && hasFailedIterations && <Button icon="retry" title="Runs the failed iterations of loops again" onClick={() => open(async () => (await import("./reopen")).RedriveDialog)}>Redrive</Button>}
+      {operator && failed && <Button kind="primary" icon="retry" onClick={() => open(async () => (await import("./late-panels")).RetryDialog)}>Retry{failedSteps(detail)}</Button>}
+      {operator && hasFailedIterations && <Button icon="retry" title="Runs the failed iterations of loops again" onClick={() => open(async () => (await import("./late-panels")).RedriveDialog)}>Redrive</Button>}
       {operator && detail.status === "paused" && <Button kind="primary" icon="play" onClick={resume}>Resume</Button>}
       {operator && detail.status === "running" && <Button icon="pause" onClick={pause}>Pause</Button>}
-      {operator && !over && <Button icon="bell" onClick={() => open(async () => (await import("./signal")).SignalDialog)}>Signal</Button>}
+      {operator && !over && <Button icon="bell" onClick={() => open(async () => (await import("./late-panels")).SignalDialog)}>Signal</Button>}
       {operator && !over && <Button kind="danger" icon="stop" onClick={cancel}>Cancel</Button>}
       {detail.forked_from && !model.isExported && <Button onClick={() => navigate(href(`/compare/${detail.forked_from}/${id}`))}>Compare</Button>}
-      {operator && <Button icon="fork" onClick={() => open(async () => (await import("./fork")).ForkDialog)}>Fork here</Button>}
-      {!model.isExported && <Button icon="save" title="One file with everything that is shown, to be read without a server" onClick={() => void late(async () => (await import("./export")).exportPage(model))}>Export</Button>}
+      {operator && <Button icon="fork" onClick={() => open(async () => (await import("./late-panels")).ForkDialog)}>Fork here</Button>}
+      {!model.isExported && <Button icon="save" title="One file with everything that is shown, to be read without a server" onClick={() => void late(async () => (await import("./late-panels")).exportPage(model))}>Export</Button>}
       {Dialog && <Dialog model={model} close={() => setDialog(null)} />}
     </div>
   );

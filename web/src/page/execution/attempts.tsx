@@ -24,13 +24,13 @@ export function Attempts({ model, step }: { model: ExecutionModel; step: string 
   if (!bar) return <p class="muted">{step} has not run at this event.</p>;
   return (
     <div class="stack">
-      {runs.length > 1 && <RunChoice runs={runs} chosen={bar} at={at} />}
+      {runs.length > 1 && <RunChoice model={model} runs={runs} chosen={bar} />}
       <RunAttempts key={bar.run} model={model} bar={bar} at={at} />
     </div>
   );
 }
 
-function RunChoice({ runs, chosen, at }: { runs: readonly RunBar[]; chosen: RunBar; at: number }) {
+function RunChoice({ model, runs, chosen }: { model: ExecutionModel; runs: readonly RunBar[]; chosen: RunBar }) {
   const index = runs.indexOf(chosen);
   const go = (number: number) => setQuery({ run: runs[number]!.run });
   return (
@@ -38,7 +38,7 @@ function RunChoice({ runs, chosen, at }: { runs: readonly RunBar[]; chosen: RunB
       <Button small kind="bare" icon="previous" aria-label="Earlier run" disabled={!index} onClick={() => go(index - 1)} />
       <span class="numbers">run {index + 1} of {runs.length}</span>
       <Button small kind="bare" icon="next" aria-label="Later run" disabled={index === runs.length - 1} onClick={() => go(index + 1)} />
-      <Status status={runAt(chosen, at)?.status ?? "running"} />
+      <Status status={runAt(chosen, model.at.value, model.moment.value)?.status ?? "running"} />
     </div>
   );
 }

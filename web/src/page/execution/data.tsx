@@ -8,7 +8,7 @@ import { Value } from "../../view/value";
 import { useAnswer } from "./answer";
 import type { ExecutionModel } from "./model";
 
-const StoredValue = late(async () => (await import("./stored-value")).StoredValue);
+const StoredValue = late(async () => (await import("./late-panels")).StoredValue);
 
 /** What `…/state` says of an execution at an event. */
 interface StateDocument {
@@ -22,10 +22,10 @@ interface StateDocument {
 /** The values at the event: of a step what went in and came out, and what every step sees. */
 export function Data({ model, step }: { model: ExecutionModel; step: string | null }) {
   const at = model.at.value;
-  const state = useAnswer(`${model.id} state ${at}`, (signal) =>
+  const state = useAnswer(at ? `${model.id} state ${at}` : null, (signal) =>
     get<StateDocument>(model.route("state"), { query: { at }, signal }),
   );
-  const why = useAnswer(step === null ? null : `${model.id} why ${step} ${at}`, (signal) =>
+  const why = useAnswer(step === null || !at ? null : `${model.id} why ${step} ${at}`, (signal) =>
     get<StepExplanation>(model.route("explanation"), { query: { step, at }, signal }),
   );
   if (state.problem) return <Problem problem={state.problem} />;

@@ -5,8 +5,8 @@ import { Data } from "./data";
 import type { ExecutionModel } from "./model";
 import { Why } from "./why";
 
-const Logs = late(async () => (await import("./logs")).Logs);
-const Attempts = late(async () => (await import("./attempts")).Attempts);
+const Logs = late(async () => (await import("./late-panels")).Logs);
+const Attempts = late(async () => (await import("./late-panels")).Attempts);
 const TABS = [
   ["why", "Why"],
   ["data", "Data"],

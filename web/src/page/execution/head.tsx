@@ -5,6 +5,7 @@ import { shortId } from "../../format/number";
 import { duration } from "../../format/time";
 import { href } from "../../router";
 import { Button, copyText, Labels } from "../../view/parts";
+import { Prose } from "../../view/prose";
 import { Status } from "../../view/status";
 import { Duration, Time } from "../../view/time";
 import { Actions } from "./actions";
@@ -51,7 +52,8 @@ function Outcome({ detail }: { detail: ExecutionDetail }) {
 
 function UnderWay({ model }: { model: ExecutionModel }) {
   const steps = [...(model.state.value?.steps ?? [])];
-  const parts = (["running", "waiting"] as const).flatMap((status) => {
+  const reasons = [...new Set(model.held.value.map((item) => item.reason ?? ""))];
+  const parts = (["running", "ready", "waiting"] as const).flatMap((status) => {
     const names = steps.filter(([, state]) => state.status === status).map(([name]) => name);
     return names.length ? [{ status, names }] : [];
   });
@@ -63,6 +65,7 @@ function UnderWay({ model }: { model: ExecutionModel }) {
           <Status status={status} />{" "}
           {names.slice(0, 6).map((name) => <span key={name}><StepButton model={model} step={name} /> </span>)}
           {names.length > 6 && <span class="muted">and {names.length - 6} more </span>}
+          {status === "ready" && reasons.length > 0 && <span class="waiting-text"><Prose text={reasons.slice(0, 3).join("; ")} /> </span>}
         </span>
       ))}
     </>

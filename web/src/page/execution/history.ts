@@ -121,7 +121,8 @@ export class History {
     const ended = count("done") + count("failed") + count("cancelled") + count("skipped");
     if (!tokens && !open && !ended) return null;
     let status: StepStatus = "completed";
-    if (count("ready") + count("claimed")) status = "running";
+    if (count("claimed")) status = "running";
+    else if (count("ready")) status = "ready";
     else if (count("suspended") || held || !ended) status = "waiting";
     else if (count("failed")) status = "failed";
     else if (count("cancelled")) status = "cancelled";

@@ -1,5 +1,5 @@
 /** One execution: the net, the time and the details together, at the event that the slider chooses. */
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo } from "preact/hooks";
 import { NARROW, useMedia } from "../../list/media";
 import { Net } from "../../net/net";
 import { href, queryValue, setQuery } from "../../router";
@@ -11,9 +11,9 @@ import { ExecutionModel } from "./model";
 import { Slider } from "./slider";
 import { TimePanel } from "./time-panel";
 
-const Console = late(async () => (await import("./console")).Console);
-const Events = late(async () => (await import("./events")).Events);
-const OutlineTree = late(async () => (await import("../../net/outline-tree")).OutlineTree);
+const Console = late(async () => (await import("./late-panels")).Console);
+const Events = late(async () => (await import("./late-panels")).Events);
+const OutlineTree = late(async () => (await import("./late-panels")).OutlineTree);
 const LOWER = [
   ["time", "Time"],
   ["events", "Events"],
@@ -25,7 +25,7 @@ type Phone = (typeof PHONE)[number][0];
 
 export default function ExecutionPage({ id }: { id: string }) {
   const model = useMemo(() => new ExecutionModel(id), [id]);
-  useEffect(() => model.start(), [model]);
+  useLayoutEffect(() => model.start(), [model]);
   return <ExecutionView model={model} />;
 }
 

@@ -36,7 +36,8 @@ export class ExecutionModel {
   isExported = false;
   private reading = false;
   private due = false;
-  private pictured = "";
+  /** The reading of the picture; null before the first. */
+  private pictured: Promise<void> | null = null;
   private stop = new AbortController();
   private pauseTimer: ReturnType<typeof setTimeout> | undefined;
 
@@ -51,11 +52,18 @@ export class ExecutionModel {
   readonly last = computed(() => (this.version.value, this.history.last));
   /** The event that every panel shows. */
   readonly at = computed(() => Math.min(this.chosen.value ?? this.last.value, this.last.value));
+  /** The time of that event; of the last one `Infinity`: things are as they are. */
+  readonly moment = computed(() => (this.at.value === this.last.value ? Infinity : this.history.timeAt(this.at.value)));
   readonly isLive = computed(() => this.chosen.value === null);
   readonly step = computed(() => queryValue("step"));
   readonly state: ReadonlySignal<NetState | null> = computed(() => {
     this.version.value;
     return this.history.last ? this.history.stateAt(this.at.value) : null;
+  });
+  /** Of steps that are ready, why no worker takes them: known of the last event alone. */
+  readonly held = computed(() => {
+    const detail = this.detail.value;
+    return detail && !this.isOver.value && this.at.value === this.last.value && detail.events === this.last.value ? detail.waiting : [];
   });
   readonly isOver = computed(() => ["completed", "failed", "cancelled"].includes(this.detail.value?.status ?? ""));
 
@@ -72,8 +80,11 @@ export class ExecutionModel {
   start(): () => void {
     void this.refresh();
     const end = subscribe([`execution:${this.id}`], () => void this.refresh());
+    // No event of it tells that a worker came or went.
+    const endQueue = subscribe(["queue"], () => this.detail.peek()?.waiting.length && !this.isOver.peek() && this.scheduleRest());
     return () => {
       end();
+      endQueue();
       this.stop.abort();
       clearTimeout(this.pauseTimer);
     };
@@ -127,10 +138,11 @@ export class ExecutionModel {
 
   private async readNews(): Promise<void> {
     const first = this.history.last === 0;
-    const options = { query: { after: this.history.last }, signal: this.stop.signal };
+    const asked = get<HistoryIndex>(this.route("index"), { query: { after: this.history.last }, signal: this.stop.signal });
     // At first all is asked at once: the server reads the history once for all of it.
     const rest = first ? this.readRest() : null;
-    const [index] = await Promise.all([get<HistoryIndex>(this.route("index"), options), rest]);
+    if (first) this.pictured = this.readNet();
+    const [index] = await Promise.all([asked, rest]);
     if (this.history.hash && this.history.hash !== index.hash) {
       // It goes on with another document: numbers of steps mean others from the beginning.
       this.history = new History();
@@ -138,10 +150,7 @@ export class ExecutionModel {
     }
     if (!this.history.append(index) && !first) return;
     this.version.value++;
-    if (this.pictured !== index.hash) {
-      this.pictured = index.hash;
-      void this.readNet();
-    }
+    void this.keepPicture(index.hash);
     if (!first) this.scheduleRest();
     else if (this.detail.peek()?.events !== this.history.last) this.scheduleRest();
   }
@@ -164,10 +173,9 @@ export class ExecutionModel {
   private async readRest(): Promise<void> {
     const version = this.version.peek();
     const signal = this.stop.signal;
-    const [detail, timeline] = await Promise.all([
-      get<ExecutionDetail>(this.route(), { signal }),
-      readTimeline(this.route("runs"), signal),
-    ]);
+    // The runs first: of an execution whose runs are looked at, the server has the state that the rest is told from.
+    const runs = readTimeline(this.route("runs"), signal);
+    const [detail, timeline] = await Promise.all([get<ExecutionDetail>(this.route(), { signal }), runs]);
     if (this.detail.peek()?.hash !== detail.hash) void this.readVersion(detail);
     batch(() => {
       this.detail.value = detail;
@@ -185,6 +193,12 @@ export class ExecutionModel {
       // It runs a document that is in no catalog, or not any more: there is no page of it.
       this.registered.value = null;
     }
+  }
+
+  /** Reads the picture again if it is of another document. What failed is tried again then, too. */
+  private async keepPicture(hash: string): Promise<void> {
+    await this.pictured;
+    if (this.net.peek()?.hash !== hash && hash === this.history.hash) await (this.pictured = this.readNet());
   }
 
   private async readNet(): Promise<void> {

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { asProblem, get, post, segments } from "../../api/client";
+import { asProblem, get, playbookRoute, post, segments } from "../../api/client";
 import type { OperationAnswer, PlaybookText, PlaybookVersion, ProblemDocument, RegisteredPlaybook, ReopenPreview, VersionList } from "../../api/types";
 import { command } from "../../format/command";
 import { plural } from "../../format/number";
@@ -47,7 +47,7 @@ function ReopenDialog({ model, close, verb, title, steps }: DialogProperties & {
   useEffect(() => {
     if (!isEdited || text !== undefined) return;
     const newest = versions[0];
-    if (newest) get<PlaybookText>(segments("catalog", `${newest.path}@${newest.version}`)).then(({ source }) => setText(source), (error: unknown) => setProblem(asProblem(error)));
+    if (newest) get<PlaybookText>(playbookRoute(`${newest.path}@${newest.version}`)).then(({ source }) => setText(source), (error: unknown) => setProblem(asProblem(error)));
   }, [isEdited]);
   const asked = isEdited && text === undefined ? null : JSON.stringify(body);
   useEffect(() => {

@@ -30,8 +30,8 @@ export function TimePanel({ model }: { model: ExecutionModel }) {
   const clock = useLiveClock(model.isLive.value && !model.isOver.value && !model.isExported);
   const now = model.isLive.value ? Math.max(model.history.timeAt(at), clock) : model.history.timeAt(at);
   const rows = useMemo(
-    () => timeRows(timeline?.bars ?? [], at, open, children, model.history.endedIterations(at)),
-    [timeline, at, open, children],
+    () => timeRows(timeline?.bars ?? [], at, model.moment.value, open, children, model.history.endedIterations(at)),
+    [timeline, at, model.moment.value, open, children],
   );
   const until = Math.max(now, last);
   const scale = useMemo(() => {

@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 import { get } from "../../api/client";
 import type { Condition, IncomingArc, RunExplanation, StepExplanation, WaitingJoin } from "../../api/types";
 import { plural } from "../../format/number";
+import { href } from "../../router";
 import { ConditionView } from "../../view/condition";
 import { Button, Problem } from "../../view/parts";
 import { bare, Prose } from "../../view/prose";
@@ -22,7 +23,7 @@ const VERDICTS: Readonly<Record<StepExplanation["verdict"], [status: string, wor
 /** Why a step ran, or did not: the chain of arcs to it, their guards, and the values that these read. */
 export function Why({ model, step }: { model: ExecutionModel; step: string }) {
   const at = model.at.value;
-  const answer = useAnswer(`${model.id} why ${step} ${at}`, (signal) =>
+  const answer = useAnswer(at ? `${model.id} why ${step} ${at}` : null, (signal) =>
     get<StepExplanation>(model.route("explanation"), { query: { step, at }, signal }),
   );
   const explanation = answer.data?.step === step ? answer.data : undefined;
@@ -31,12 +32,14 @@ export function Why({ model, step }: { model: ExecutionModel; step: string }) {
   const [status, words] = VERDICTS[explanation.verdict];
   const runs = explanation.runs ?? [];
   const run = runs[runs.length - 1];
+  const held = model.held.value.filter((item) => item.step === step);
   return (
     <div class="why stack" aria-busy={!answer.current}>
       <p class="why-verdict">
         <Status status={status} word={`${step} ${words}`} /> <SourceLine model={model} line={explanation.line} />
       </p>
       <p><Prose text={sentence(explanation.reason)} /></p>
+      {held.length > 0 && <p class="waiting-text"><Prose text={held.map((item) => sentence(item.reason ?? "")).join(" ")} /> <a href={href("/workers")}>See the queue</a></p>}
       {!!explanation.stopped_at?.length && (
         <Part title="Where the way ended">{explanation.stopped_at.map((arc) => <Arc key={`${arc.source} ${arc.arc}`} model={model} arc={arc} />)}</Part>
       )}

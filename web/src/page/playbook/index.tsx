@@ -1,4 +1,4 @@
-import { get, segments } from "../../api/client";
+import { get, playbookRoute, segments } from "../../api/client";
 import { useResource } from "../../api/resource";
 import type { NetAnswer, PlaybookStatistics, PlaybookText, VersionList } from "../../api/types";
 import { Net } from "../../net/net";
@@ -14,8 +14,7 @@ import { Versions } from "./versions";
 const TABS = [["net", "Net"], ["source", "Source"], ["versions", "Versions"], ["runs", "Runs"], ["durations", "Durations"]] as const;
 
 export default function Playbook({ path: text }: { path: string }) {
-  const route = `catalog/${segments(text!)}`;
-  const playbook = useResource((signal) => get<PlaybookText>(route, { signal }), [text]);
+  const playbook = useResource((signal) => get<PlaybookText>(playbookRoute(text!), { signal }), [text]);
   const path = text!.replace(/@\d+$/, "");
   const versions = useResource((signal) => get<VersionList>(`catalog/${segments(path)}/versions`, { signal }), [path]);
   const asked = place.value.query.get("tab") ?? "net";
@@ -44,7 +43,7 @@ export default function Playbook({ path: text }: { path: string }) {
 }
 
 function NetTab({ text }: { text: string }) {
-  const versioned = useResource((signal) => get<NetAnswer>(`catalog/${segments(text)}/net`, { signal }), [text]);
+  const versioned = useResource((signal) => get<NetAnswer>(`${playbookRoute(text)}/net`, { signal }), [text]);
   const step = place.value.query.get("step");
   return (
     <Loaded from={versioned}>

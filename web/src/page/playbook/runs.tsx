@@ -32,7 +32,7 @@ export function Durations({ statistics }: { statistics: PlaybookStatistics }) {
       <header><h2>Duration by step</h2><span class="push small muted">of {plural(statistics.executions.length, "execution")}, the newest</span></header>
       <div class="scroll-x" tabIndex={0} role="region" aria-label="Duration by step">
         <table class="plain-table">
-          <thead><tr><th>Step</th><th class="right">Runs</th><th class="right">Failed</th><th class="right">Median</th><th class="right">95 %</th><th class="right">Longest</th><th class="bar-column"><span class="hidden-text">Median and 95 % as bars</span></th></tr></thead>
+          <thead><tr><th>Step</th><th class="right">Runs</th><th class="right">Failed</th><th class="right">Median</th><th class="right">95 %</th><th class="right not-on-phone">Longest</th><th class="bar-column not-on-phone"><span class="hidden-text">Median and 95 % as bars</span></th></tr></thead>
           <tbody>
             {steps.map((step) => (
               <tr key={step.step}>
@@ -41,8 +41,8 @@ export function Durations({ statistics }: { statistics: PlaybookStatistics }) {
                 <td class="right">{step.failed ? <span class="failed-text">{step.failed}</span> : 0}</td>
                 <td class="right fixed">{duration(step.median_ms)}</td>
                 <td class="right fixed">{duration(step.p95_ms)}</td>
-                <td class="right fixed">{duration(step.most_ms)}</td>
-                <td class="bar-column"><div class="span-bar" style={{ width: `${Math.max(1, (step.p95_ms / most) * 100)}%` }}><div style={{ width: `${step.p95_ms ? Math.min(100, (step.median_ms / step.p95_ms) * 100) : 0}%` }} /></div></td>
+                <td class="right fixed not-on-phone">{duration(step.most_ms)}</td>
+                <td class="bar-column not-on-phone"><div class="span-bar" style={{ width: `${Math.max(1, (step.p95_ms / most) * 100)}%` }}><div style={{ width: `${step.p95_ms ? Math.min(100, (step.median_ms / step.p95_ms) * 100) : 0}%` }} /></div></td>
               </tr>
             ))}
           </tbody>

@@ -1,5 +1,5 @@
 /** The versions of a playbook, and what differs between two of them. */
-import { get, remove, segments } from "../../api/client";
+import { get, playbookRoute, remove } from "../../api/client";
 import { useResource } from "../../api/resource";
 import type { DeletedPlaybook, PlaybookText, PlaybookVersion } from "../../api/types";
 import { command } from "../../format/command";
@@ -23,7 +23,7 @@ export function Versions({ path, shown, versions, reload }: { path: string; show
       danger: true,
       command: command("catalog", "delete", `${path}@${item.version}`),
       act: async () => {
-        await remove<DeletedPlaybook>(`catalog/${segments(`${path}@${item.version}`)}`);
+        await remove<DeletedPlaybook>(playbookRoute(`${path}@${item.version}`));
         toast(`Version ${item.version} of ${path} deleted`);
         if (versions.length === 1) navigate(href("/playbooks"));
         else await reload();
@@ -66,7 +66,7 @@ export function Versions({ path, shown, versions, reload }: { path: string; show
 
 function Difference({ path, before, after }: { path: string; before: number; after: number }) {
   const texts = useResource(
-    (signal) => Promise.all([before, after].map((version) => get<PlaybookText>(`catalog/${segments(`${path}@${version}`)}`, { signal }))),
+    (signal) => Promise.all([before, after].map((version) => get<PlaybookText>(playbookRoute(`${path}@${version}`), { signal }))),
     [path, before, after],
   );
   return <Loaded from={texts}>{([first, second]) => <DifferenceText lines={difference(first!.source, second!.source)} />}</Loaded>;

@@ -1,12 +1,12 @@
 /** What to start an execution with: a form, or JSON; a dry run says what would happen. */
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { asProblem, post } from "../../api/client";
 import type { PlanAnswer, ProblemDocument, StartedExecution } from "../../api/types";
 import { command, payload } from "../../format/command";
 import type { Mapping } from "../../format/json";
 import { changes, misfits, schemaOf, type Schema } from "../../format/schema";
 import { navigate } from "../../router";
-import { JsonInput, SchemaFields } from "../../view/form";
+import { isUnfinished, JsonInput, SchemaFields } from "../../view/form";
 import { Button, CommandLine, Problem, Segments } from "../../view/parts";
 import { executionHref } from "../executions/execution-columns";
 
@@ -38,7 +38,9 @@ export function RunForm({ what, defaults, workload, setWorkload }: Props) {
   const blocked = busy || Object.keys(wrong).length > 0 || jsonWrong !== null;
   const empty = !Object.keys(schema.properties ?? {}).length;
   const labels = Object.fromEntries(label.split(",").map((pair) => pair.trim().split("=")).filter(([name]) => name).map(([name, ...rest]) => [name, rest.join("=")]));
+  const form = useRef<HTMLFormElement>(null);
   const attempt = async (act: () => Promise<void>) => {
+    if (isUnfinished(form.current!)) return;
     setBusy(true);
     setProblem(undefined);
     try {
@@ -56,7 +58,7 @@ export function RunForm({ what, defaults, workload, setWorkload }: Props) {
     });
   const look = () => attempt(async () => setLooked(await plan(what, given)));
   return (
-    <form class="panel run-form" onSubmit={(event) => { event.preventDefault(); if (!blocked) void start(); }}>
+    <form class="panel run-form" ref={form} onSubmit={(event) => { event.preventDefault(); if (!blocked) void start(); }}>
       <header>
         <h2>Workload</h2>
         {!empty && <div class="push"><Segments label="Enter as" options={[["form", "Form"], ["json", "JSON"]]} chosen={as} choose={setAs} /></div>}
