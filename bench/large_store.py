@@ -60,7 +60,7 @@ workflow:
 """
 
 
-def bodies(playbook_hash: str, number: int) -> Iterator[EventBody]:
+def bodies(playbook_hash: str, number: int, iterations: int = ITERATIONS) -> Iterator[EventBody]:
     """The history of one execution: a loop that went well."""
     run = "r5"
     yield PlaybookExecutionRequested(path="bench/large", hash=playbook_hash, labels={"n": str(number % 10)})
@@ -69,8 +69,8 @@ def bodies(playbook_hash: str, number: int) -> Iterator[EventBody]:
     yield TokenEnqueued(step="start")
     yield StepScheduled(step="start", tokens=("t4",))
     yield TokenClaimed(run=run, worker="w")
-    yield LoopStarted(run=run, total=ITERATIONS, items=list(range(ITERATIONS)))
-    for index in range(ITERATIONS):
+    yield LoopStarted(run=run, total=iterations, items=list(range(iterations)))
+    for index in range(iterations):
         yield LoopIterationStarted(run=run, index=index)
         yield TaskStarted(
             run=run, task="say", iteration=index, input={"code": "result = 1", "padding": "x" * 80}
@@ -78,9 +78,9 @@ def bodies(playbook_hash: str, number: int) -> Iterator[EventBody]:
         outcome = succeeded({"item": index, "padding": "y" * 80})
         yield TaskProcessed(run=run, task="say", iteration=index, outcome=outcome)
         yield LoopIterationCompleted(run=run, index=index, status="success", result=index)
-    yield LoopDone(run=run, total=ITERATIONS, succeeded=ITERATIONS, result=list(range(ITERATIONS)))
+    yield LoopDone(run=run, total=iterations, succeeded=iterations, result=list(range(iterations)))
     yield WorkflowFinished(status="completed")
-    yield PlaybookProcessed(status="completed", result=list(range(ITERATIONS)))
+    yield PlaybookProcessed(status="completed", result=list(range(iterations)))
 
 
 def append_of(execution_id: str, events: Sequence[EventBody], start: int) -> Append:
