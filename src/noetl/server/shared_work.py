@@ -89,10 +89,8 @@ class SharedWork:
             if name in leased:
                 if versions.get(name, 0) > self._plane.version_of(name):
                     await self._plane.refresh(name)
-            elif (
-                live is not None and versions.get(name, 0) > live.durable and self._service.loader is not None
-            ):
-                self._service.loader.drop_outdated(live)
+            elif live is not None and versions.get(name, 0) > live.durable:
+                self._service.drop_outdated(live)
 
     async def _void_unknown(self) -> None:
         """A server that its worker had left may have claimed something for it: it never heard of that.

@@ -181,7 +181,10 @@ class WorkerPlane(EngineListener):
         self.credential_checks.forget(live.execution_id)
 
     def undone(self, live: LiveExecution) -> None:
-        """Claims that were not durable when somebody else wrote never were."""
+        """Claims that were not durable when somebody else wrote never were.
+
+        Before anything is known of what is there: that may be a claim of another server with the same fence.
+        """
         for lease in self._leases.of_execution(live.execution_id):
             if lease.fence > live.durable:
                 self._leases.remove(lease)
@@ -439,14 +442,15 @@ class WorkerPlane(EngineListener):
         session = await shared.open(message, token, OWN_SESSION if own else "")
         if session is None:
             return Rejected(code="forbidden", message="this session is that of another token")
-        for row in await shared.leases_of([session.id]):
+        leases = await shared.leases_of([session.id])
+        # First what is in memory is as new as the leases are: what is known from here on counts from there.
+        for execution_id in {row.execution_id for row in leases}:
+            await self._service.commit_log.read_patiently(partial(self._service.load, execution_id))
+        for row in leases:
             run, _, _ = row.key.partition("/")
             if self._leases.get(row.execution_id, run, row.run.fence) is None:
                 live = self._loader.unloaded(row.execution_id)
                 self._dispatcher.restore(session, live, row.key, row.run.fence)
-        with self._pinned(session):
-            for execution_id in {lease.live.execution_id for lease in session.leases.values()}:
-                await self._service.commit_log.read_patiently(partial(self._service.load, execution_id))
         return session
 
     def disconnected(self, session: WorkerSession) -> None:
