@@ -26,7 +26,7 @@ from noetl.system import SYSTEM
 from tests.engine.hand_worker import PATIENCE, ForgetfulStore, HandServer, HandWorker, RegistrationRefused
 from tests.engine.test_served_executions import suspend, suspend_for_child
 from tests.plane.raw_worker import lease_of
-from tests.stores.postgres_link import new_address
+from tests.stores.postgres_link import new_address, query
 
 NOOP = "- step: start\n  tool: {kind: noop}\n"
 FORK = """\
@@ -450,5 +450,26 @@ def test_a_timer_of_a_server_that_is_gone_fires_elsewhere(postgres: PostgresServ
                 until = SYSTEM.now() + 2_000_000
                 await suspend(worker, await worker.command(), reason="wait", until=until)
             await second.wait_for(execution_id, "RunResumed")
+
+    asyncio.run(asyncio.wait_for(play(), PATIENCE))
+
+
+def test_a_damaged_execution_keeps_no_worker_from_going_to_another_server(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    async def play() -> None:
+        address = new_address(postgres)
+        async with engine_on(address, tmp_path, "second") as second:
+            async with engine_on(address, tmp_path, "first") as first:
+                before, after = HandWorker(first), HandWorker(second)
+                session = await before.register(slots=2, connection=1)
+                damaged, sound = await first.start(NOOP), await first.start(NOOP)
+                commands = {c.execution: c for c in [await before.command(), await before.command()]}
+            await query(address, "UPDATE event SET body = '{}' WHERE execution_id = $1 AND seq = 1", damaged)
+            held = [lease_of(command) for command in commands.values()]
+            assert await after.register(session, held, slots=2, connection=2) == session
+            [news] = [item for item in (await after.news()).items if item.execution == damaged]
+            assert not news.owned
+            assert await after.end(commands[sound]) == "durable"
 
     asyncio.run(asyncio.wait_for(play(), PATIENCE))

@@ -111,11 +111,12 @@ class SharedWork:
 
     async def _end(self, dead: DeadSession) -> None:
         leases = await self._rows.leases_of([dead.session])
-        await self._plane.lose(dead.session, leases)
+        runs = await self._plane.lose(dead.session, leases)
         await self._rows.forget_session(dead.session)
-        if not dead.session.startswith(OWN_SESSION):
-            event = LogEvent.WORKER_LOST if leases else LogEvent.WORKER_LEFT
-            log_event(event, worker=dead.worker or None, session=dead.session, runs=len(leases))
-            if leases:
-                lost = LostSession(dead.worker, self._system.now(), len(leases))
-                self._plane.sessions.on_worker_lost(lost)
+        # What cannot be ended, as its history is damaged, comes again: that is said once, if at all.
+        if dead.session.startswith(OWN_SESSION) or (leases and not runs):
+            return
+        event = LogEvent.WORKER_LOST if runs else LogEvent.WORKER_LEFT
+        log_event(event, worker=dead.worker or None, session=dead.session, runs=runs)
+        if runs:
+            self._plane.sessions.on_worker_lost(LostSession(dead.worker, self._system.now(), runs))
