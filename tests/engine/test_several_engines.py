@@ -14,17 +14,19 @@ from noetl.engine.catalog.catalog_playbooks import CatalogPlaybooks
 from noetl.engine.history.read import read_history
 from noetl.engine.inbox import encode_command
 from noetl.events.bodies import Patch
-from noetl.kernel.net.commands import Cancel, PatchCtx, Pause, Signal
-from noetl.ports.control import Work
+from noetl.kernel.net.commands import Cancel, PatchCtx, Pause, Resume, Signal
+from noetl.ports.control import RunCommand, Work
 from noetl.ports.store import Append, Verdict
 from noetl.server.server_engine import ServerEngine
 from noetl.stores.ownership import Owners
 from noetl.stores.postgres.address import DatabaseAddress
+from noetl.stores.postgres.doorbell import Doorbell
 from noetl.stores.postgres.store import PostgresStore
+from noetl.system import SYSTEM
 from tests.engine.hand_worker import PATIENCE, ForgetfulStore, HandServer, HandWorker, RegistrationRefused
 from tests.engine.test_served_executions import suspend, suspend_for_child
 from tests.plane.raw_worker import lease_of
-from tests.stores.postgres_link import new_address
+from tests.stores.postgres_link import new_address, query
 
 NOOP = "- step: start\n  tool: {kind: noop}\n"
 FORK = """\
@@ -112,6 +114,79 @@ async def submit(server: HandServer, execution_id: str, command: Any) -> None:
 async def ended(server: HandServer, execution_id: str) -> str:
     await server.wait_for(execution_id, "PlaybookProcessed")
     return (await read_history(server.store, execution_id)).state.status
+
+
+@pytest.fixture
+def unheard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No server hears what another one writes."""
+    monkeypatch.setattr(Doorbell, "ring", lambda *_: None)
+    monkeypatch.setattr("noetl.stores.postgres.doorbell.LOOK_SECONDS", 3 * PATIENCE)
+
+
+def test_a_claim_that_another_server_was_faster_with_reaches_no_worker(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    async def test(first: HandServer, second: HandServer) -> None:
+        worker, other = HandWorker(first), HandWorker(second)
+        execution_id = await first.start(NOOP)
+        assert await second.engine.take_up(execution_id)
+        claimed: list[RunCommand] = []
+
+        async def claim() -> None:
+            await other.register()
+            claimed.append(await other.command())
+
+        race_before_writing(first, claim)
+        await worker.register()
+        while not claimed:
+            await asyncio.sleep(0)
+        await first.engine.flush()
+        assert [message for message in worker.unread() if isinstance(message, Work)] == []
+        assert await other.end(claimed[0]) == "durable"
+        assert (await first.names(execution_id)).count("TokenClaimed") == 1
+
+    with_engines(postgres, tmp_path, test)
+
+
+@pytest.mark.usefixtures("unheard")
+def test_what_a_server_refuses_it_has_looked_up_before(postgres: PostgresServer, tmp_path: Path) -> None:
+    async def test(first: HandServer, second: HandServer) -> None:
+        execution_id = await first.start(NOOP)
+        await submit(second, execution_id, Pause())
+        await submit(first, execution_id, Resume())
+        assert (await first.names(execution_id))[-2:] == ["ExecutionPaused", "ExecutionResumed"]
+
+    with_engines(postgres, tmp_path, test)
+
+
+@pytest.mark.usefixtures("unheard")
+def test_a_worker_comes_to_a_server_that_knows_less_than_it(postgres: PostgresServer, tmp_path: Path) -> None:
+    async def test(first: HandServer, second: HandServer) -> None:
+        before, after = HandWorker(first), HandWorker(second)
+        execution_id = await first.start(NOOP)
+        assert await second.engine.take_up(execution_id)
+        session = await before.register(connection=1)
+        command = await before.command()
+        await after.register(session, [lease_of(command)], connection=2)
+        assert await after.end(command) == "durable"
+
+    with_engines(postgres, tmp_path, test)
+
+
+def test_of_two_servers_that_read_a_message_one_answers(postgres: PostgresServer, tmp_path: Path) -> None:
+    async def test(first: HandServer, second: HandServer) -> None:
+        worker = HandWorker(first)
+        await worker.register()
+        execution_id = await first.start(SIGNALS)
+        await suspend(worker, await worker.command(), reason="signal", signal="go")
+        assert await second.engine.take_up(execution_id)
+        await first.store.send(execution_id, encode_command(Signal("go")))
+        await asyncio.gather(*(server.engine._inbox.read(None) for server in (first, second)))
+        await asyncio.gather(first.engine.flush(), second.engine.flush())
+        assert (await first.names(execution_id)).count("SignalReceived") == 1
+        assert await first.store.inbox(None) == []
+
+    with_engines(postgres, tmp_path, test)
 
 
 def test_of_two_servers_that_claim_a_run_at_once_one_gives_it_away(
@@ -204,6 +279,8 @@ def test_a_child_does_not_outlive_a_parent_that_is_cancelled_while_it_starts(
             # The next that is written is the child: it was begun when nobody had cancelled anything.
             children.extend(record.execution_id for record in (await first.store.executions()).executions)
             await submit(second, parent, Cancel())
+            while any(message.key.startswith("cancel") for message in await second.store.outbox()):
+                await asyncio.sleep(0)  # it finds no child
             cancelled.set()
 
         async def before_the_wait() -> None:
@@ -327,3 +404,72 @@ def test_what_one_server_is_asked_the_worker_of_another_hears(
         assert news.stopping or not news.owned
 
     with_engines(postgres, tmp_path, test)
+
+
+def test_a_run_that_has_no_worker_at_its_server_goes_to_one_of_another(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    async def test(first: HandServer, second: HandServer) -> None:
+        execution_id = await first.start(FORK)
+        worker = HandWorker(second)
+        await worker.register()
+        for _ in range(3):
+            command = await worker.command()
+            assert (command.execution, await worker.end(command)) == (execution_id, "durable")
+        assert await ended(first, execution_id) == "completed"
+
+    with_engines(postgres, tmp_path, test)
+
+
+def test_what_others_have_written_to_does_not_stay_in_memory(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    async def test(first: HandServer, second: HandServer) -> None:
+        execution_id = await first.start(NOOP)
+        assert first.engine.live_executions == 1
+        await submit(second, execution_id, Pause())
+        while first.engine.live_executions:
+            await asyncio.sleep(0)
+        # What a server has from before is not what it decides on.
+        await submit(first, execution_id, PATCH)
+        await submit(second, execution_id, Cancel())
+        await ended(second, execution_id)
+        assert not await first.engine.take_up(execution_id)
+
+    with_engines(postgres, tmp_path, test)
+
+
+def test_a_timer_of_a_server_that_is_gone_fires_elsewhere(postgres: PostgresServer, tmp_path: Path) -> None:
+    async def play() -> None:
+        address = new_address(postgres)
+        async with engine_on(address, tmp_path, "second") as second:
+            async with engine_on(address, tmp_path, "first") as first:
+                worker = HandWorker(first)
+                await worker.register()
+                execution_id = await first.start(WAIT)
+                until = SYSTEM.now() + 2_000_000
+                await suspend(worker, await worker.command(), reason="wait", until=until)
+            await second.wait_for(execution_id, "RunResumed")
+
+    asyncio.run(asyncio.wait_for(play(), PATIENCE))
+
+
+def test_a_damaged_execution_keeps_no_worker_from_going_to_another_server(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    async def play() -> None:
+        address = new_address(postgres)
+        async with engine_on(address, tmp_path, "second") as second:
+            async with engine_on(address, tmp_path, "first") as first:
+                before, after = HandWorker(first), HandWorker(second)
+                session = await before.register(slots=2, connection=1)
+                damaged, sound = await first.start(NOOP), await first.start(NOOP)
+                commands = {c.execution: c for c in [await before.command(), await before.command()]}
+            await query(address, "UPDATE event SET body = '{}' WHERE execution_id = $1 AND seq = 1", damaged)
+            held = [lease_of(command) for command in commands.values()]
+            assert await after.register(session, held, slots=2, connection=2) == session
+            [news] = [item for item in (await after.news()).items if item.execution == damaged]
+            assert not news.owned
+            assert await after.end(commands[sound]) == "durable"
+
+    asyncio.run(asyncio.wait_for(play(), PATIENCE))

@@ -342,6 +342,34 @@ def test_a_server_on_postgresql_publishes_too(
         assert numbers == list(range(1, len(numbers) + 1))
 
 
+def test_of_several_servers_one_publishes_and_another_goes_on_when_it_is_gone(
+    tmp_path: Path, postgres: PostgresServer, nats: NatsServer, stream: str
+) -> None:
+    url = postgres.dsn(schema=f"feed_of_several_{next(_numbers)}")
+    env = feed_flags(nats, stream)
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for folder in folders:
+        folder.mkdir()
+    with ExitStack() as stack:
+        first, second = [
+            stack.enter_context(server_process(folder, "--store", url, env=env)) for folder in folders
+        ]
+        first.client.register(GREET)
+        names = [start_many(server, 3) for server in (first, second) for _ in range(2)]
+        for started in names:
+            wait_for_all(second, started)
+        kill(first)
+        names.append(start_many(second, 2))
+        wait_for_all(second, names[-1])
+        with psycopg.connect(postgres.dsn()) as connection:
+            query = f"SELECT count(*) FROM {url.rpartition('schema=')[2]}.event"  # noqa: S608 - a name made here
+            [number] = connection.execute(query).fetchone() or [0]
+        published = [message.headers["Nats-Msg-Id"] for message in read_stream(nats, stream, number)]
+        assert len(published) == len(set(published)) == number
+        assert second.stop() == 0
+    assert "feed failing" not in "".join((folder / "server.err").read_text() for folder in folders)
+
+
 def refuse(folder: Path, feed: str, env: dict[str, str]) -> str:
     flags = ("--port", "0", "--home", str(folder / "server-home"), "--feed", feed)
     done = run("server", "start", *flags, cwd=folder, env=env)

@@ -89,10 +89,8 @@ class SharedWork:
             if name in leased:
                 if versions.get(name, 0) > self._plane.version_of(name):
                     await self._plane.refresh(name)
-            elif (
-                live is not None and versions.get(name, 0) > live.durable and self._service.loader is not None
-            ):
-                self._service.loader.drop_outdated(live)
+            elif live is not None and versions.get(name, 0) > live.durable:
+                self._service.drop_outdated(live)
 
     async def _void_unknown(self) -> None:
         """A server that its worker had left may have claimed something for it: it never heard of that.
@@ -113,11 +111,12 @@ class SharedWork:
 
     async def _end(self, dead: DeadSession) -> None:
         leases = await self._rows.leases_of([dead.session])
-        await self._plane.lose(dead.session, leases)
+        runs = await self._plane.lose(dead.session, leases)
         await self._rows.forget_session(dead.session)
-        if not dead.session.startswith(OWN_SESSION):
-            event = LogEvent.WORKER_LOST if leases else LogEvent.WORKER_LEFT
-            log_event(event, worker=dead.worker or None, session=dead.session, runs=len(leases))
-            if leases:
-                lost = LostSession(dead.worker, self._system.now(), len(leases))
-                self._plane.sessions.on_worker_lost(lost)
+        # What cannot be ended, as its history is damaged, comes again: that is said once, if at all.
+        if dead.session.startswith(OWN_SESSION) or (leases and not runs):
+            return
+        event = LogEvent.WORKER_LOST if runs else LogEvent.WORKER_LEFT
+        log_event(event, worker=dead.worker or None, session=dead.session, runs=runs)
+        if runs:
+            self._plane.sessions.on_worker_lost(LostSession(dead.worker, self._system.now(), runs))

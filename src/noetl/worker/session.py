@@ -255,6 +255,8 @@ class RemoteWorker:
                     registered = await receive_message(connection)
             except TimeoutError:
                 raise ServerUnavailable("it does not answer") from None
+            if registered is None:
+                raise ServerUnavailable("it cannot serve now")
             if isinstance(registered, Rejected):
                 raise WorkerRejected(registered.message, registered.hint)
             if not isinstance(registered, Registered):

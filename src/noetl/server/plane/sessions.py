@@ -62,9 +62,7 @@ class Lease:
     def owned(self) -> RunState | Shard | None:
         """What is owned under it; None if nothing is any more."""
         run = self.live.state.runs.get(self.run)
-        owned = run.owned_under(self.fence) if run is not None else None
-        # Another server may have claimed it with the same number, which is that of an event.
-        return owned if owned is not None and owned.session == self.session.id else None
+        return run.owned_under(self.fence) if run is not None else None
 
     @property
     def held(self) -> RunLease:

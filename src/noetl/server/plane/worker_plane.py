@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from functools import partial
 from typing import Literal, TypeAlias, assert_never
 
 from noetl.engine.execution import LiveExecution, TaskLogWriter, all_durable, once_durable
@@ -187,7 +186,10 @@ class WorkerPlane(EngineListener):
         self.needs_checks.forget(live.execution_id)
 
     def undone(self, live: LiveExecution) -> None:
-        """Claims that were not durable when somebody else wrote never were."""
+        """Claims that were not durable when somebody else wrote never were.
+
+        Before anything is known of what is there: that may be a claim of another server with the same fence.
+        """
         for lease in self._leases.of_execution(live.execution_id):
             if lease.fence > live.durable:
                 self._leases.remove(lease)
@@ -248,25 +250,25 @@ class WorkerPlane(EngineListener):
         else:
             self._dispatcher.offer(live, row.run)
 
-    async def lose(self, session_id: str, leases: Sequence[LeaseRow]) -> None:
-        """Ends the leases of a worker that no server hears any more. Raises StoreError."""
+    async def lose(self, session_id: str, leases: Sequence[LeaseRow]) -> int:
+        """Ends the leases of a worker that no server hears any more; how many. Raises StoreError."""
         if (session := self.sessions.get(session_id)) is not None:
             self.sessions.forget(session)
-        lives: list[LiveExecution] = []
+        count = 0
         for row in leases:
-            live = await self._service.load(row.execution_id)
+            live = await self._load_readable(row.execution_id)
             if live is not None:
                 run, _, _ = row.key.partition("/")
                 with suppress(Refused, NotOwner):
-                    live.submit(LeaseLost(run, row.run.fence, "expired"))
-                    lives.append(live)
+                    count += bool(live.submit(LeaseLost(run, row.run.fence, "expired")))
         self._dispatcher.dispatch()
         await self._service.commit_log.flush()
+        return count
 
     async def void_unknown(self, leases: Sequence[LeaseRow]) -> None:
         """Ends what was claimed for workers that are here now by a server that they had left."""
         for row in leases:
-            live = await self._service.load(row.execution_id)
+            live = await self._load_readable(row.execution_id)
             run, _, _ = row.key.partition("/")
             session = self.sessions.get(row.run.session)
             if live is None or session is None or (row.execution_id, row.run.fence) in session.leases:
@@ -291,12 +293,18 @@ class WorkerPlane(EngineListener):
         for lease in list(leases):
             if lease.live.loaded:
                 continue
-            try:
-                live = await self._load_patiently(lease.live.execution_id)
-            except (StoreDamaged, StoreUnusable):
-                live = None  # whoever has it cannot go on with it, and goes on with the rest
-            if live is None:
+            if await self._load_readable(lease.live.execution_id) is None:
                 self._leases.remove(lease)
+
+    async def _load_readable(self, execution_id: str) -> LiveExecution | None:
+        """None for what is damaged, too: whoever has a run of it goes on with the rest.
+
+        Raises StoreError if this process ends before it can be read.
+        """
+        try:
+            return await self._load_patiently(execution_id)
+        except (StoreDamaged, StoreUnusable):
+            return None
 
     async def _load_patiently(self, execution_id: str) -> LiveExecution | None:
         return await self._service.commit_log.read_patiently(lambda: self._service.load(execution_id))
@@ -462,14 +470,15 @@ class WorkerPlane(EngineListener):
         session = await shared.open(message, token, OWN_SESSION if own else "")
         if session is None:
             return Rejected(code="forbidden", message="this session is that of another token")
-        for row in await shared.leases_of([session.id]):
+        leases = await shared.leases_of([session.id])
+        # First what is in memory is as new as the leases are: what is known from here on counts from there.
+        names = {row.execution_id for row in leases}
+        lives = {name: live for name in names if (live := await self._load_readable(name)) is not None}
+        for row in leases:
             run, _, _ = row.key.partition("/")
-            if self._leases.get(row.execution_id, run, row.run.fence) is None:
-                live = self._loader.unloaded(row.execution_id)
-                self._dispatcher.restore(session, live, row.key, row.run.fence)
-        with self._pinned(session):
-            for execution_id in {lease.live.execution_id for lease in session.leases.values()}:
-                await self._service.commit_log.read_patiently(partial(self._service.load, execution_id))
+            known = self._leases.get(row.execution_id, run, row.run.fence) is not None
+            if not known and row.execution_id in lives:
+                self._dispatcher.restore(session, lives[row.execution_id], row.key, row.run.fence)
         return session
 
     def disconnected(self, session: WorkerSession, outgoing: Outgoing) -> None:
