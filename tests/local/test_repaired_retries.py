@@ -106,6 +106,33 @@ def test_an_undefined_name_and_what_follows_the_failure_can_be_repaired(bench: B
     assert retry(bench, failed.execution_id, repaired).result == {"r": 2}
 
 
+FRUITLESS = """
+workflow:
+- step: start
+  next: {arcs: [{step: work}]}
+- step: work
+  tool: {kind: python, code: "return nothing"}
+"""
+ARCS = '  next: {arcs: [{step: end, args: {r: "{{ event.result }}"}}]}\n'
+END = '- step: end\n  tool: {name: end, kind: noop, args: {r: "{{ args.r }}"}}\n'
+
+
+def test_a_step_that_failed_without_arcs_can_be_given_some(bench: Bench) -> None:
+    failed = bench.run(FRUITLESS)
+    repaired = FRUITLESS.replace("return nothing", "return 3") + ARCS + END
+    done = retry(bench, failed.execution_id, repaired)
+    assert (done.status, done.result) == ("completed", {"r": 3})
+    assert verified(bench, done).differences == ()
+
+
+def test_a_step_whose_arcs_were_followed_when_it_failed_keeps_some(bench: Bench) -> None:
+    failed = bench.run(FRUITLESS + ARCS + END)
+    with pytest.raises(
+        CannotRepair, match="step `work`, whose arcs were followed when it failed, has none in it"
+    ):
+        retry(bench, failed.execution_id, FRUITLESS.replace("return nothing", "return 3") + END)
+
+
 def test_an_arc_that_failed_can_be_repaired(bench: Bench) -> None:
     text = TEXT.replace("n / nothing", "n").replace("event.result.result", "event.result.nothing")
     failed = bench.run(text)

@@ -78,6 +78,8 @@ def _changes_in_failed(step: Step, new: Step, runs: list[RunState]) -> Iterator[
         yield f"the join of step `{step.name}`, which has run, is changed"
     if any(run.loop is not None for run in runs) and not _is_same(step.loop, new.loop):
         yield f"the loop of step `{step.name}`, which has begun, is changed"
+    if step.arcs and not new.arcs:
+        yield f"step `{step.name}`, whose arcs were followed when it failed, has none in it"
     ended, failed = _ended_tasks(step, runs)
     for position, task in enumerate(step.tasks[: max(*ended, *failed, -1, -1) + 1]):
         its = new.tasks[position] if position < len(new.tasks) else None

@@ -65,6 +65,11 @@ def _fold_workflow_started(state: ExecutionState, body: of.WorkflowStarted, even
 
 
 def _fold_workflow_finished(state: ExecutionState, body: of.WorkflowFinished, _: Event) -> None:
+    # None is left, but where a repaired document has given arcs to a step that had none when its run ended.
+    for run in [run for run in state.runs.values() if run.phase == "ended"]:
+        state.agenda.discard(RouteRun(run.id))
+        _end_branch(state, run, handled=False)
+        marking.drop_run(state, run)
     state.finished = body.status
 
 
