@@ -79,7 +79,8 @@ class TimerPump:
         try:
             timers = await self._due_timers()
             changed = [await self._tell(timer.execution_id, timer.key) for timer in timers]
-            if not any(changed):
+            # What is due and not to be had is another server's.
+            if not any(changed) and (timers or self._service.shared is not None):
                 delay = PATIENCE
             # A timer is there until the append that it led to is written.
             await self._service.commit_log.flush()
