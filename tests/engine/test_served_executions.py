@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from noetl.engine.effects import rows_as_effects
+from noetl.engine.execution import LiveExecution
 from noetl.engine.history.read import read_history
 from noetl.engine.history.store_check import check_store
+from noetl.engine.listener import EngineListener, EventHandler
 from noetl.engine.service import AlreadyRunning
 from noetl.events.bodies import (
     CtxPatched,
@@ -316,6 +318,63 @@ def test_the_end_of_a_child_is_kept_until_its_parent_has_it(tmp_path: Path) -> N
             await worker.end(last)
             await server.wait_for(parent, "RunResumed")
             assert set(message_counts) == {1}
+            assert await server.store.outbox() == []
+
+    play(test)
+
+
+class HoldingListener(EngineListener):
+    """Has what is decided about `held` wait, as soon as another execution ends: something is to be known for it."""
+
+    def __init__(self, server: HandServer, held: str) -> None:
+        self._commit_log = server.engine._service.commit_log
+        self._registry = server.engine._service.registry
+        self._held = held
+
+    def handlers(self) -> dict[type[EventBody], EventHandler]:
+        return {
+            PlaybookProcessed: lambda live, _, __: self.hold() if live.execution_id != self._held else None
+        }
+
+    def hold(self) -> None:
+        self._commit_log.hold(self._parent)
+
+    def release(self) -> None:
+        self._commit_log.release(self._parent)
+
+    @property
+    def _parent(self) -> LiveExecution:
+        parent = self._registry.get(self._held)
+        assert parent is not None
+        return parent
+
+
+def test_the_end_of_a_child_waits_for_what_its_parent_made_of_it(tmp_path: Path) -> None:
+    """A crash between the two would leave a parent that waits, and nobody who says that its child is over."""
+
+    async def test() -> None:
+        async with hand_server(tmp_path) as server:
+            worker = HandWorker(server)
+            await worker.register(slots=9)
+            parent, command = await start_family(server, worker)
+            other = await server.start(CHAIN)
+            await worker.end(command)
+            last = await worker.command()
+            while last.execution != command.execution:
+                last = await worker.command()
+            listener = HoldingListener(server, parent)
+            server.engine.subscribe(listener)
+            lease = lease_of(last)
+            ended = asyncio.create_task(worker.end(last))
+            # Others are written meanwhile, and with them whatever does not wait.
+            await server.engine.submit(other, Pause())
+            await server.wait_for(other, "ExecutionPaused")
+            assert "PlaybookProcessed" not in await server.names(lease.execution)
+            assert "RunResumed" not in await server.names(parent)
+            listener.release()
+            await ended
+            await server.wait_for(parent, "RunResumed")
+            assert "PlaybookProcessed" in await server.names(lease.execution)
             assert await server.store.outbox() == []
 
     play(test)

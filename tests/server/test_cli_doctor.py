@@ -171,7 +171,7 @@ def test_a_worker_of_another_release_works_and_the_doctor_says_so(tmp_path: Path
         with subprocess.Popen(
             [sys.executable, "-c", OF_ANOTHER_RELEASE, server.url],
             cwd=tmp_path,
-            env=environment(tmp_path, {"NOETL_TOKEN": worker_token}),
+            env=environment(tmp_path, {"NOETL_TOKEN": worker_token, "HOME": str(tmp_path / "user")}),
             stderr=subprocess.DEVNULL,
         ) as worker:
             try:

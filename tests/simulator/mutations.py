@@ -289,7 +289,7 @@ MUTATIONS = [
     Mutation(
         "a heartbeat keeps nothing",
         P + "sessions:Sessions.beat",
-        "self._clock() + self.ttl",
+        "self._clock() + session.ttl",
         "session.expires",
     ),
     Mutation(
@@ -415,8 +415,8 @@ MUTATIONS = [
     Mutation(
         "the end of a child is told to nobody who is not there",
         "noetl.engine.children:Children._notify_parent",
-        'live.outbox["end"] = msgspec.json.encode(_ChildMessage(do="end"))',
-        "pass",
+        'elif service.serves:\n        self._put_message(live, "end", _ChildMessage(do="end"))',
+        "elif service.serves:\n        pass",
     ),
     Mutation(
         "what was delivered stays in the outbox",

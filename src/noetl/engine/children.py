@@ -200,7 +200,9 @@ class Children(EngineListener):
             # Not into one commit: of the two, one may lose against what another server writes.
             self._put_message(live, "end", _ChildMessage(do="end"))
         elif above is not None and not stored and not service.commit_log.is_held(above):
-            above.submit(_child_ended(parent, live))  # the two go into one commit
+            # The two go into one commit, also if the parent is held from here on.
+            above.submit(_child_ended(parent, live))
+            service.commit_log.tie(live, above)
         elif service.serves:
             self._put_message(live, "end", _ChildMessage(do="end"))
         elif above is not None:
@@ -344,7 +346,9 @@ class Children(EngineListener):
         if execution_id in self._service.registry or execution_id in live.started_children:
             return
         live.started_children.add(execution_id)
-        if may_hold_marker(inputs) or self._service.playbooks.must_fetch:
+        # A server looks first whether the child is there: after a restart its task may begin again while the
+        # child is not in memory. Its playbook has to be fetched from the catalog, too.
+        if may_hold_marker(inputs) or self._service.serves:
             self._hold_for(live, self._begin_with_stored(live, execution_id, task_run, inputs))
         else:
             self._begin(live, execution_id, task_run, inputs)

@@ -81,6 +81,7 @@ class CommitLog:
         """Executions that were not begun because their key was taken, and who has it."""
         self._documents: dict[str, PlaybookDocument] = {}
         self._stored_documents: set[str] = set()
+        self._tied: dict[str, str] = {}
 
     def add(self, live: LiveExecution, events: int) -> None:
         self._dirty[live.execution_id] = live
@@ -100,6 +101,10 @@ class CommitLog:
         if not self._held[live.execution_id]:
             del self._held[live.execution_id]
         self.hurry()
+
+    def tie(self, teller: LiveExecution, told: LiveExecution) -> None:
+        """What the one has decided is not written before what it told the other: a crash would lose that."""
+        self._tied[teller.execution_id] = told.execution_id
 
     def add_document(self, document: PlaybookDocument) -> None:
         """The document is stored before anything that names it."""
@@ -222,6 +227,11 @@ class CommitLog:
         for name in self._held:
             if name in taken:
                 self._dirty[name] = taken.pop(name)
+        while waiting := [name for name, told in self._tied.items() if told in self._dirty and name in taken]:
+            for name in waiting:
+                self._dirty[name] = taken.pop(name)
+        if self._tied:
+            self._tied = {name: told for name, told in self._tied.items() if name in self._dirty}
         return taken
 
     async def _commit(self, lives: Mapping[str, LiveExecution]) -> None:

@@ -42,10 +42,6 @@ class CatalogPlaybooks(Playbooks):
         self.directory = str(directory)
         self._fetched: dict[tuple[str, int], CatalogEntry | None] = {}
 
-    @property
-    def must_fetch(self) -> bool:
-        return True
-
     async def fetch(self, path: str, version: object, at: int) -> object:
         number = _version_number(version)
         entry = await self._store.catalog_entry(path, number, at=at) if number is not None else None

@@ -109,11 +109,6 @@ class Playbooks:
                 self._on_read(document)
         return document
 
-    @property
-    def must_fetch(self) -> bool:
-        """Whether `find` knows only what was fetched before."""
-        return False
-
     async def fetch(self, path: str, version: object, at: int) -> object:  # noqa: ARG002 - files have no past
         """Has `find` see a playbook that lies where reading takes a while; the version to ask it for.
 
