@@ -293,6 +293,18 @@ MUTATIONS = [
         "session.expires",
     ),
     Mutation(
+        "a worker whose leases are over takes what it gives back",
+        "noetl.worker.session:RemoteWorker.lease_holds",
+        "self._send(ClaimCredit(slots=0))",
+        "pass",
+    ),
+    Mutation(
+        "a worker that is heard again takes nothing",
+        "noetl.worker.session:RemoteWorker.lease_holds",
+        "self._send(ClaimCredit(slots=self._options.slots))",
+        "pass",
+    ),
+    Mutation(
         "a session never ends", P + "sessions:Sessions._expire", "if session.expires <= now", "if False"
     ),
     Mutation(

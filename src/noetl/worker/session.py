@@ -133,6 +133,8 @@ class RemoteWorker:
         """Set when the server seems not to be there any more, and there is another one to go to."""
         self._side_work: set[asyncio.Task[None]] = set()
         self._draining = self._leaving = False
+        self._overdue = False
+        """Whether it takes nothing until a beat is heard again."""
         self._unsent: list[Release] = []
         """What was given back while there was no connection, or none that was greeted."""
         self._releasing = 0
@@ -429,6 +431,10 @@ class RemoteWorker:
 
     def lease_holds(self) -> bool:
         if self._leases is None or self._leases.lease_holds:
+            if self._overdue:
+                self._overdue = False
+                if not self._draining:
+                    self._send(ClaimCredit(slots=self._options.slots))
             return True
         runs = self._executions.open_runs()
         if runs:
@@ -436,6 +442,9 @@ class RemoteWorker:
         for run in runs:
             run.ledger.lose(run)
         if runs:
+            # First: what it gives back would come again at once, and be given back.
+            self._overdue = True
+            self._send(ClaimCredit(slots=0))
             # The server may think otherwise: then it would wait for them as long as this worker lives.
             self._send(Release(runs=tuple(run.lease for run in runs)))
         return False

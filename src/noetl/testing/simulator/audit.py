@@ -48,6 +48,8 @@ SLOTS = 2
 """Runs that each worker takes at a time."""
 PAGE = 1_000
 """Events that are read at a time."""
+MOST_REDELIVERIES = 20
+"""More than there are faults for: somebody gives it back and takes it again."""
 
 
 class AuditFailure(Exception):
@@ -237,6 +239,8 @@ class Audit:
                 self._check_start(simulated_attempt_of(execution, body), body)
                 if self.mirrors[execution].runs[body.run].frames[body.iteration].lost_workers >= MOST_LOSSES:
                     raise AuditFailure(f"{body.run}/{body.iteration} goes on after {MOST_LOSSES} losses")
+                if body.redelivery > MOST_REDELIVERIES:
+                    raise AuditFailure(f"{body.run}/{body.iteration} has begun {body.redelivery} times again")
             case TaskProcessed() as body:
                 self._check_outcome(execution, body)
             case TokenClaimed() as body:
