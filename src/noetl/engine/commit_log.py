@@ -102,9 +102,9 @@ class CommitLog:
             del self._held[live.execution_id]
         self.hurry()
 
-    def tie(self, teller: LiveExecution, told: LiveExecution) -> None:
-        """What the one has decided is not written before what it told the other: a crash would lose that."""
-        self._tied[teller.execution_id] = told.execution_id
+    def tie(self, teller: LiveExecution, hearer: LiveExecution) -> None:
+        """What one has decided is not written before what the other made of it: a crash would lose that."""
+        self._tied[teller.execution_id] = hearer.execution_id
 
     def add_document(self, document: PlaybookDocument) -> None:
         """The document is stored before anything that names it."""
@@ -227,11 +227,13 @@ class CommitLog:
         for name in self._held:
             if name in taken:
                 self._dirty[name] = taken.pop(name)
-        while waiting := [name for name, told in self._tied.items() if told in self._dirty and name in taken]:
+        while waiting := [
+            name for name, hearer in self._tied.items() if hearer in self._dirty and name in taken
+        ]:
             for name in waiting:
                 self._dirty[name] = taken.pop(name)
         if self._tied:
-            self._tied = {name: told for name, told in self._tied.items() if name in self._dirty}
+            self._tied = {name: hearer for name, hearer in self._tied.items() if name in self._dirty}
         return taken
 
     async def _commit(self, lives: Mapping[str, LiveExecution]) -> None:
