@@ -55,8 +55,11 @@ class SimulatedServer:
         self._world.crash_server(moment)
 
     def holds_back(self, execution_id: str) -> bool:
-        """Whether it waits with what it has decided about this execution."""
-        return self.engine is not None and execution_id in self.engine._service.commit_log._held
+        """Whether it has yet to write what it has decided about this execution."""
+        if self.engine is None:
+            return False
+        log = self.engine._service.commit_log
+        return execution_id in log._held or execution_id in log._dirty
 
     def leases_left(self) -> list[str]:
         """Runs that it believes somebody owns."""
