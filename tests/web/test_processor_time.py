@@ -4,6 +4,7 @@ What the server and the page's own thread take is what a person waits for on a m
 for the network and what the browser draws beside that thread. `bench.page` holds the clock against the same budgets.
 """
 
+import re
 import statistics
 from collections.abc import Sequence
 
@@ -20,6 +21,8 @@ USABLE = 200
 """Milliseconds. Of the 300 of the budget a third is left for the rest of the browser."""
 OPEN = 400
 """Likewise of 500."""
+TO_SCREEN = 100
+"""Likewise of 150, from an event to the screen."""
 SCRIPT = 8
 SLIDER = 50
 LARGEST_HEAP = 50_000_000
@@ -105,6 +108,39 @@ def test_ten_thousand_events_open_and_move_within_their_budgets(
     scripts, tasks = _move(page, meter)
     assert _p95(scripts) <= SCRIPT
     assert statistics.median(tasks) <= SLIDER
+
+
+SIGNALS = 6
+WAITS = (
+    """\
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: waits, path: page/waits}
+workflow:
+"""
+    + "".join(
+        f"- step: {f'w{number}' if number else 'start'}\n  tool: {{kind: wait, signal: go}}\n"
+        f"  next: {{arcs: [{{step: w{number + 1}}}]}}\n"
+        for number in range(SIGNALS)
+    )
+    + f"- step: w{SIGNALS}\n  tool: {{kind: noop}}\n"
+)
+
+
+def test_an_event_is_on_the_screen_within_its_budget(server: ServerProcess, open_page: OpenPage) -> None:
+    server.client.register(WAITS)
+    execution_id = server.client.start(StartExecution(path="page/waits")).execution_id
+    page, meter, _ = _open(server, open_page, f"/executions/{execution_id}", *EXECUTION)
+    expect(page.get_by_role("button", name="start, waiting", exact=True)).to_be_visible()
+    took = []
+    for number in range(SIGNALS):
+        before, server_before = meter.read(), processor_seconds(server.process.pid)
+        server.client.signal(execution_id, "go")
+        word = "waiting" if number + 1 < SIGNALS else "completed"
+        expect(page.get_by_role("button", name=re.compile(f"^w{number + 1}, {word}")).first).to_be_visible()
+        server_took = processor_seconds(server.process.pid) - server_before
+        took.append(meter.read()["TaskDuration"] - before["TaskDuration"] + server_took * 1e3)
+    assert statistics.median(took) <= TO_SCREEN
 
 
 @pytest.mark.timeout(120)
